@@ -11,8 +11,8 @@ pub type AmountsId = u32;
 /// The answer to a query.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
-    /// Whether all there was to find (up to the limit) was found; false: the search was cut off
-    /// because it took too many steps (see [`super::MAX_STEPS`]).
+    /// Whether all there was to find (up to the limit) was found; false: the search was cut off by
+    /// [`super::MAX_STEPS`] or [`super::MAX_CANDIDATES`].
     pub complete: bool,
     /// Providers that the answer has to describe, ascending.
     pub summaries: Vec<ProviderId>,
@@ -62,6 +62,11 @@ impl Found {
     /// The suffixes of the groups, in the query's order.
     pub fn suffixes(&self) -> &[String] {
         &self.suffixes
+    }
+
+    /// The providers that candidates take something of; one may come several times.
+    pub(super) fn used(&self) -> impl Iterator<Item = ProviderId> {
+        self.parts.iter().map(|&(provider, _)| provider)
     }
 
     /// The number of a set of amounts, which must be sorted by class.

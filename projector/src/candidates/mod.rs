@@ -6,13 +6,28 @@
 //! intersects sets first, then looks at the trees that are left, one after the other, and stops
 //! as soon as it has what the query's limit asks for.
 
+mod anchors;
+mod class;
+mod column;
 mod found;
+mod index;
+mod plan;
+mod problem;
 mod query;
+mod search;
+mod sets;
+mod trees;
+mod walk;
 
 pub use found::{AmountsId, Candidate, Found};
+pub use index::CandidateIndex;
 pub use query::{Group, GroupPolicy, NameError, Query, RootTraits, TraitCondition};
+pub use search::search;
 
-/// How many combinations one search looks at before it gives up (`Found::complete` is then
-/// false): some requests, such as twenty groups on nineteen devices of differing traits, have
+/// How many combinations one search looks at in vain before it gives up ([`Found::complete`] is
+/// then false): some requests, such as many groups on as many devices of differing traits, have
 /// more combinations than anybody could wait for.
 pub const MAX_STEPS: u64 = 4_000_000;
+
+/// How many candidates one answer holds at most, whatever its limit.
+pub const MAX_CANDIDATES: usize = 1_000_000;
