@@ -64,10 +64,11 @@ impl CandidateIndex {
     }
 
     fn refresh(&mut self, before: &State, after: &State, provider: ProviderUuid) {
-        if let Some(gone) = before.provider_id(provider) {
+        let id = after.provider_id(provider);
+        if let Some(gone) = before.provider_id(provider).filter(|&gone| id != Some(gone)) {
             self.take_in(gone, after.provider_row(gone));
         }
-        let Some(id) = after.provider_id(provider) else { return };
+        let Some(id) = id else { return };
         let moved = self.row(id).is_none_or(|row| {
             after.provider_row(id).is_some_and(|now| now.root != row.root || now.parent != row.parent)
         });

@@ -119,7 +119,7 @@ impl<'p> Walk<'p> {
     /// Whether a provider can be chosen beside those chosen before it.
     fn can(&self, depth: usize, provider: ProviderId) -> bool {
         self.has_room(depth, provider)
-            && self.is_alone_in_its_tree(provider)
+            && self.is_alone_in_its_tree(depth, provider)
             && self.is_isolated(depth, provider)
             && self.has_traits(depth, provider)
             && self.is_near(depth, provider)
@@ -136,14 +136,16 @@ impl<'p> Walk<'p> {
         })
     }
 
-    /// Before microversion 1.29 a candidate uses one provider of each tree.
-    fn is_alone_in_its_tree(&self, provider: ProviderId) -> bool {
+    /// Before microversion 1.29 a candidate takes something of one provider of each tree only.
+    fn is_alone_in_its_tree(&self, depth: usize, provider: ProviderId) -> bool {
         let trees = self.plan.index.trees();
-        if self.plan.nested_allowed || !trees.any_nested() {
+        let takes_nothing = self.problem.choices[depth].demands.is_empty();
+        if self.plan.nested_allowed || !trees.any_nested() || takes_nothing {
             return true;
         }
         let root = trees.root(provider);
-        self.chosen.iter().all(|&other| other == provider || trees.root(other) != root)
+        let mut others = self.taken.iter().map(|taken| taken.provider);
+        others.all(|other| other == provider || trees.root(other) != root)
     }
 
     /// `group_policy=isolate`: groups with suffix do not share a provider.

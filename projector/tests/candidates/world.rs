@@ -165,7 +165,7 @@ impl World {
                 held: vec![change(before, before + u64::from(amount))],
             }],
             moves: Vec::new(),
-            via: Via::Native,
+            via: Via::Command,
             reason: None,
             finding: None,
             option: None,
