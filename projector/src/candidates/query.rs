@@ -88,7 +88,10 @@ impl Group {
 
     /// All trait names it mentions, required ones first.
     pub fn trait_names(&self) -> impl Iterator<Item = &String> {
-        self.required.iter().flat_map(TraitCondition::names).chain(&self.forbidden)
+        self.required
+            .iter()
+            .flat_map(TraitCondition::names)
+            .chain(&self.forbidden)
     }
 }
 

@@ -1,6 +1,5 @@
 //! The search: over anchors, and at each anchor over combinations.
 
-use super::{MAX_CANDIDATES, MAX_STEPS};
 use super::anchors::Anchors;
 use super::found::Found;
 use super::index::CandidateIndex;
@@ -8,6 +7,7 @@ use super::plan::{Plan, Rule, Stop};
 use super::problem::Problem;
 use super::query::{NameError, Query};
 use super::walk::{Place, Step, Taken, Walk};
+use super::{MAX_CANDIDATES, MAX_STEPS};
 use ledger::state::{ClassId, ProviderId};
 use roaring::RoaringBitmap;
 use rustc_hash::FxHashSet;
@@ -21,7 +21,11 @@ use rustc_hash::FxHashSet;
 /// [`NameError`] if a class or trait does not exist, unless it is settled before that name's turn
 /// that nothing can be found.
 pub fn search(index: &CandidateIndex, query: &Query) -> Result<Found, NameError> {
-    let suffixes = query.groups.iter().map(|group| group.suffix.clone()).collect();
+    let suffixes = query
+        .groups
+        .iter()
+        .map(|group| group.suffix.clone())
+        .collect();
     let mut found = Found::new(suffixes);
     match Plan::new(index, query) {
         Ok(plan) => Search::new(&plan, &mut found).run(),
@@ -52,7 +56,13 @@ struct Search<'p, 'f> {
 
 impl<'p, 'f> Search<'p, 'f> {
     fn new(plan: &'p Plan<'p>, found: &'f mut Found) -> Self {
-        Self { plan, found, steps: MAX_STEPS, lent: FxHashSet::default(), scratch: Vec::new() }
+        Self {
+            plan,
+            found,
+            steps: MAX_STEPS,
+            lent: FxHashSet::default(),
+            scratch: Vec::new(),
+        }
     }
 
     fn run(mut self) {
@@ -77,7 +87,9 @@ impl<'p, 'f> Search<'p, 'f> {
     fn flat(&mut self, eligible: &RoaringBitmap) {
         let group = &self.plan.groups[0];
         let amounts = self.found.amounts_id(&group.amounts());
-        let fitting = eligible.iter().filter(|&id| self.plan.allows_root(id) && group.fits(id));
+        let fitting = eligible
+            .iter()
+            .filter(|&id| self.plan.allows_root(id) && group.fits(id));
         for provider in fitting.take(self.plan.limit) {
             if !group.demands.is_empty() {
                 self.found.push_part(provider, amounts);
@@ -170,7 +182,9 @@ impl<'p, 'f> Search<'p, 'f> {
     /// Whether the combination was not found at another anchor. A provider that does not lend has
     /// one anchor only, so this can only be if all of them lend.
     fn is_new(&mut self, problem: &Problem, walk: &Walk) -> bool {
-        let Some(sharing) = self.plan.index.sharing() else { return true };
+        let Some(sharing) = self.plan.index.sharing() else {
+            return true;
+        };
         if walk.chosen().iter().any(|&id| !sharing.contains(id)) {
             return true;
         }
@@ -182,7 +196,8 @@ impl<'p, 'f> Search<'p, 'f> {
             .map(|(choice, &id)| (choice.group, choice.demands.start, id))
             .collect();
         key.sort_unstable();
-        self.lent.insert(key.into_iter().map(|(_, _, id)| id).collect())
+        self.lent
+            .insert(key.into_iter().map(|(_, _, id)| id).collect())
     }
 
     fn add(&mut self, problem: &Problem, walk: &Walk) {
@@ -199,8 +214,9 @@ impl<'p, 'f> Search<'p, 'f> {
         self.scratch.sort_unstable();
         for of_provider in self.scratch.chunk_by(|a, b| a.provider == b.provider) {
             let sums = of_provider.chunk_by(|a, b| a.class == b.class);
-            let amounts: smallvec::SmallVec<[(ClassId, u64); 8]> =
-                sums.map(|same| (same[0].class, same.iter().map(|taken| taken.amount).sum())).collect();
+            let amounts: smallvec::SmallVec<[(ClassId, u64); 8]> = sums
+                .map(|same| (same[0].class, same.iter().map(|taken| taken.amount).sum()))
+                .collect();
             let amounts = self.found.amounts_id(&amounts);
             self.found.push_part(of_provider[0].provider, amounts);
         }
@@ -208,8 +224,10 @@ impl<'p, 'f> Search<'p, 'f> {
 
     fn add_mapping(&mut self, problem: &Problem, walk: &Walk, group: usize) {
         let choices = problem.choices.iter().zip(walk.chosen());
-        let mut serving: smallvec::SmallVec<[ProviderId; 8]> =
-            choices.filter(|(choice, _)| choice.group == group).map(|(_, &id)| id).collect();
+        let mut serving: smallvec::SmallVec<[ProviderId; 8]> = choices
+            .filter(|(choice, _)| choice.group == group)
+            .map(|(_, &id)| id)
+            .collect();
         serving.sort_unstable();
         serving.dedup();
         for provider in serving {
@@ -230,7 +248,11 @@ impl<'p, 'f> Search<'p, 'f> {
         used.sort_unstable();
         used.dedup();
         self.found.summaries = match whole_trees {
-            true => used.iter().flat_map(|root| trees.members(root)).copied().collect(),
+            true => used
+                .iter()
+                .flat_map(|root| trees.members(root))
+                .copied()
+                .collect(),
             false => used,
         };
         self.found.summaries.sort_unstable();

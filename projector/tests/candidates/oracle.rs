@@ -29,8 +29,13 @@ struct Oracle<'a> {
 /// The answer to a query.
 pub fn answer(state: &State, query: &Query) -> Result<Answer, NameError> {
     let oracle = Oracle { state, query };
-    let none = Answer { candidates: BTreeSet::new(), summaries: BTreeSet::new() };
-    let Some(roots) = oracle.roots()? else { return Ok(none) };
+    let none = Answer {
+        candidates: BTreeSet::new(),
+        summaries: BTreeSet::new(),
+    };
+    let Some(roots) = oracle.roots()? else {
+        return Ok(none);
+    };
     let mut by_group = Vec::new();
     for group in &query.groups {
         let requests = oracle.requests(group, &roots)?;
@@ -67,7 +72,9 @@ impl Oracle<'_> {
 
     fn fits(&self, id: Id, class: &str, amount: u64) -> bool {
         let number = self.state.classes().id(class).expect("it exists");
-        let Some(row) = self.row(id).inventory(number) else { return false };
+        let Some(row) = self.row(id).inventory(number) else {
+            return false;
+        };
         let it = row.inventory;
         (row.held + amount) as f64 <= it.capacity()
             && u64::from(it.min_unit) <= amount
@@ -77,7 +84,9 @@ impl Oracle<'_> {
 
     fn fits_together(&self, id: Id, class: &str, sum: u64) -> bool {
         let number = self.state.classes().id(class).expect("it exists");
-        let Some(row) = self.row(id).inventory(number) else { return false };
+        let Some(row) = self.row(id).inventory(number) else {
+            return false;
+        };
         (row.held + sum) as i64 <= row.inventory.capacity_shown()
             && sum <= u64::from(row.inventory.max_unit)
     }
@@ -90,7 +99,12 @@ impl Oracle<'_> {
         let mut anchors = BTreeSet::from([self.row(id).root]);
         if self.shares(id) {
             for other in self.ids() {
-                if self.row(id).aggregates.iter().any(|number| self.row(other).is_in(*number)) {
+                if self
+                    .row(id)
+                    .aggregates
+                    .iter()
+                    .any(|number| self.row(other).is_in(*number))
+                {
                     anchors.insert(self.row(other).root);
                 }
             }
@@ -107,8 +121,10 @@ impl Oracle<'_> {
     }
 
     fn check_traits<'q>(&self, names: impl Iterator<Item = &'q String>) -> Result<(), NameError> {
-        let unknown: BTreeSet<String> =
-            names.filter(|name| self.state.traits().id(name).is_none()).cloned().collect();
+        let unknown: BTreeSet<String> = names
+            .filter(|name| self.state.traits().id(name).is_none())
+            .cloned()
+            .collect();
         match unknown.is_empty() {
             true => Ok(()),
             false => Err(NameError::UnknownTraits(unknown.into_iter().collect())),
@@ -130,11 +146,17 @@ impl Oracle<'_> {
     }
 
     fn member(&self, id: Id, group: &Group) -> bool {
-        group.member_of.iter().all(|any| any.iter().any(|name| self.is_in(id, name)))
+        group
+            .member_of
+            .iter()
+            .all(|any| any.iter().any(|name| self.is_in(id, name)))
     }
 
     fn outsider(&self, id: Id, group: &Group) -> bool {
-        group.forbidden_aggregates.iter().any(|name| self.is_in(id, name))
+        group
+            .forbidden_aggregates
+            .iter()
+            .any(|name| self.is_in(id, name))
     }
 
     /// Whether providers together have what is required.
@@ -162,7 +184,11 @@ impl Oracle<'_> {
         self.check_traits(group.trait_names())?;
         let tree = match &group.in_tree {
             None => None,
-            Some(text) => match self.ids().iter().find(|&&id| self.row(id).uuid.to_string() == *text) {
+            Some(text) => match self
+                .ids()
+                .iter()
+                .find(|&&id| self.row(id).uuid.to_string() == *text)
+            {
                 None => return Ok(Vec::new()),
                 Some(&id) => Some(self.row(id).root),
             },
@@ -173,7 +199,10 @@ impl Oracle<'_> {
         } else {
             self.of_one(group, tree)
         };
-        Ok(requests.into_iter().filter(|request| roots.contains(&request.anchor)).collect())
+        Ok(requests
+            .into_iter()
+            .filter(|request| roots.contains(&request.anchor))
+            .collect())
     }
 
     /// Step 1: one provider does it all.
@@ -184,15 +213,21 @@ impl Oracle<'_> {
         }
         let mut requests = Vec::new();
         for id in self.ids() {
-            let good = group.resources.iter().all(|(class, amount)| self.fits(id, class, *amount))
+            let good = group
+                .resources
+                .iter()
+                .all(|(class, amount)| self.fits(id, class, *amount))
                 && (without || tree.is_none_or(|root| self.row(id).root == root))
                 && self.have_traits(&[id], group)
                 && !self.barred(id, group)
                 && self.member(id, group)
                 && !self.outsider(id, group);
             if good {
-                let amounts: Vec<_> =
-                    group.resources.iter().map(|(class, amount)| (id, class.clone(), *amount)).collect();
+                let amounts: Vec<_> = group
+                    .resources
+                    .iter()
+                    .map(|(class, amount)| (id, class.clone(), *amount))
+                    .collect();
                 requests.extend(self.anchors(id).into_iter().map(|anchor| Request {
                     anchor,
                     amounts: amounts.clone(),
@@ -212,16 +247,24 @@ impl Oracle<'_> {
                 .iter()
                 .map(|(class, amount)| {
                     let fits = |id: &Id| self.fits(*id, class, *amount);
-                    self.options(group, tree, anchor).into_iter().filter(fits).collect()
+                    self.options(group, tree, anchor)
+                        .into_iter()
+                        .filter(fits)
+                        .collect()
                 })
                 .collect();
             for chosen in combinations(&options) {
                 let barred = chosen.iter().any(|&id| self.barred(id, group));
                 if !barred && self.have_traits(&chosen, group) {
                     let wanted = group.resources.iter().zip(&chosen);
-                    let amounts =
-                        wanted.map(|((class, amount), &id)| (id, class.clone(), *amount)).collect();
-                    requests.push(Request { anchor, amounts, providers: chosen });
+                    let amounts = wanted
+                        .map(|((class, amount), &id)| (id, class.clone(), *amount))
+                        .collect();
+                    requests.push(Request {
+                        anchor,
+                        amounts,
+                        providers: chosen,
+                    });
                 }
             }
         }
@@ -254,7 +297,13 @@ impl Oracle<'_> {
         for anchor in self.ids() {
             let here: Vec<Vec<Request>> = by_group
                 .iter()
-                .map(|requests| requests.iter().filter(|one| one.anchor == anchor).cloned().collect())
+                .map(|requests| {
+                    requests
+                        .iter()
+                        .filter(|one| one.anchor == anchor)
+                        .cloned()
+                        .collect()
+                })
                 .collect();
             for chosen in combinations(&here) {
                 if let Some(amounts) = self.candidate(&chosen) {
@@ -263,7 +312,10 @@ impl Oracle<'_> {
                 }
             }
         }
-        Answer { candidates, summaries: self.summaries(&used) }
+        Answer {
+            candidates,
+            summaries: self.summaries(&used),
+        }
     }
 
     fn candidate(&self, chosen: &[Request]) -> Option<BTreeMap<(Id, String), u64>> {
@@ -271,7 +323,9 @@ impl Oracle<'_> {
         for (id, class, amount) in chosen.iter().flat_map(|request| &request.amounts) {
             *sums.entry((*id, class.clone())).or_default() += amount;
         }
-        let fits = sums.iter().all(|((id, class), sum)| self.fits_together(*id, class, *sum));
+        let fits = sums
+            .iter()
+            .all(|((id, class), sum)| self.fits_together(*id, class, *sum));
         let good = fits && self.isolated(chosen) && self.near(chosen) && self.one_of_a_tree(&sums);
         good.then_some(sums)
     }
@@ -298,7 +352,8 @@ impl Oracle<'_> {
                 .filter(|(group, _)| suffixes.contains(&group.suffix))
                 .flat_map(|(_, request)| request.providers.clone())
                 .collect();
-            ids.iter().any(|&top| ids.iter().all(|&id| self.state.subtree(top).contains(&id)))
+            ids.iter()
+                .any(|&top| ids.iter().all(|&id| self.state.subtree(top).contains(&id)))
         })
     }
 
@@ -312,11 +367,16 @@ impl Oracle<'_> {
     }
 
     fn spell(&self, amounts: &BTreeMap<(Id, String), u64>, chosen: &[Request]) -> Plain {
-        let amounts =
-            amounts.iter().map(|((id, class), sum)| ((self.name(*id), class.clone()), *sum)).collect();
+        let amounts = amounts
+            .iter()
+            .map(|((id, class), sum)| ((self.name(*id), class.clone()), *sum))
+            .collect();
         let groups = self.query.groups.iter().zip(chosen);
         let mapping = groups.map(|(group, request)| {
-            (group.suffix.clone(), request.providers.iter().map(|&id| self.name(id)).collect())
+            (
+                group.suffix.clone(),
+                request.providers.iter().map(|&id| self.name(id)).collect(),
+            )
         });
         (amounts, mapping.collect())
     }
@@ -326,7 +386,10 @@ impl Oracle<'_> {
             return used.iter().map(|&id| self.name(id)).collect();
         }
         let roots: BTreeSet<Id> = used.iter().map(|&id| self.row(id).root).collect();
-        let ids = self.ids().into_iter().filter(|&id| roots.contains(&self.row(id).root));
+        let ids = self
+            .ids()
+            .into_iter()
+            .filter(|&id| roots.contains(&self.row(id).root));
         ids.map(|id| self.name(id)).collect()
     }
 }
@@ -335,7 +398,10 @@ impl Oracle<'_> {
 fn combinations<T: Clone>(lists: &[Vec<T>]) -> Vec<Vec<T>> {
     let mut all = vec![Vec::new()];
     for list in lists {
-        let longer = |short: Vec<T>| list.iter().map(move |one| [&short[..], &[one.clone()]].concat());
+        let longer = |short: Vec<T>| {
+            list.iter()
+                .map(move |one| [&short[..], &[one.clone()]].concat())
+        };
         all = all.into_iter().flat_map(longer).collect();
     }
     all
