@@ -9,6 +9,7 @@
 mod anchors;
 mod class;
 mod column;
+pub mod explain;
 mod found;
 mod index;
 mod plan;

@@ -236,16 +236,8 @@ fn check_traits<'q>(
     index: &CandidateIndex,
     names: impl Iterator<Item = &'q String>,
 ) -> Result<(), Stop> {
-    let mut unknown: Vec<String> = names
-        .filter(|name| index.with_trait(name).is_none())
-        .cloned()
-        .collect();
-    if unknown.is_empty() {
-        return Ok(());
-    }
-    unknown.sort_unstable();
-    unknown.dedup();
-    Err(Stop::Unknown(NameError::UnknownTraits(unknown)))
+    NameError::unknown_traits(index.state(), names)
+        .map_or(Ok(()), |error| Err(Stop::Unknown(error)))
 }
 
 /// The providers with a trait whose name was checked.

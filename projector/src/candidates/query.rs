@@ -2,6 +2,8 @@
 //! them: whether a name exists is found out in the order in which the search needs it, because an
 //! empty answer ends the work before later names are looked at.
 
+use ledger::state::State;
+
 /// One allocation candidates query.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
@@ -78,6 +80,22 @@ pub enum NameError {
     /// Traits, sorted, each once.
     #[error("No such trait(s): {}.", .0.join(", "))]
     UnknownTraits(Vec<String>),
+}
+
+impl NameError {
+    /// The error that those of some traits give which do not exist.
+    pub(super) fn unknown_traits<'q>(
+        state: &State,
+        names: impl Iterator<Item = &'q String>,
+    ) -> Option<Self> {
+        let mut unknown: Vec<String> = names
+            .filter(|name| state.traits().id(name).is_none())
+            .cloned()
+            .collect();
+        unknown.sort_unstable();
+        unknown.dedup();
+        (!unknown.is_empty()).then_some(Self::UnknownTraits(unknown))
+    }
 }
 
 impl Group {

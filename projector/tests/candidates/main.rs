@@ -2,6 +2,7 @@
 //! users of such systems have reported.
 
 mod cases;
+mod explain;
 mod limits;
 mod names;
 mod oracle;
