@@ -27,12 +27,7 @@ impl<'p> Anchors<'p> {
             Some(Cow::Owned(set)) => Box::new(set.into_iter()),
             None => Box::new(std::iter::empty()),
         };
-        Self {
-            plan,
-            providers,
-            borrowers: Vec::new(),
-            seen: Seen::default(),
-        }
+        Self { plan, providers, borrowers: Vec::new(), seen: Seen::default() }
     }
 }
 
@@ -46,10 +41,7 @@ impl Iterator for Anchors<'_> {
                 Some(root) => root,
                 None => {
                     let provider = self.providers.next()?;
-                    if index
-                        .sharing()
-                        .is_some_and(|sharing| sharing.contains(provider))
-                    {
+                    if index.sharing().is_some_and(|sharing| sharing.contains(provider)) {
                         self.borrowers = index.borrowers(provider).iter().rev().collect();
                         continue;
                     }
@@ -73,22 +65,16 @@ fn smallest<'p>(plan: &'p Plan<'p>) -> Option<Set<'p>> {
             Rule::Many(rule) => match rule.tree {
                 Some(root) => sets.push(Cow::Owned(RoaringBitmap::from_iter([root]))),
                 None => sets.extend(
-                    group
-                        .demands
-                        .iter()
-                        .map(|demand| Cow::Borrowed(demand.column.providers())),
+                    group.demands.iter().map(|demand| Cow::Borrowed(demand.column.providers())),
                 ),
             },
         }
     }
-    sets.into_iter()
-        .min_by_key(|set| (lends(plan.index, set), set.len()))
+    sets.into_iter().min_by_key(|set| (lends(plan.index, set), set.len()))
 }
 
 fn lends(index: &CandidateIndex, set: &RoaringBitmap) -> bool {
-    index
-        .sharing()
-        .is_some_and(|sharing| !sharing.is_disjoint(set))
+    index.sharing().is_some_and(|sharing| !sharing.is_disjoint(set))
 }
 
 /// A set of numbers that are mostly dense.

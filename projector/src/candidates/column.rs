@@ -17,9 +17,7 @@ pub(super) struct Column<T> {
 
 impl<T> Default for Column<T> {
     fn default() -> Self {
-        Self {
-            blocks: Arc::default(),
-        }
+        Self { blocks: Arc::default() }
     }
 }
 
@@ -65,14 +63,8 @@ mod tests {
         let snapshot = column.clone();
         column.set(3, 9);
         column.set(5000, 1);
-        assert_eq!(
-            (snapshot.get(3), snapshot.get(1000), snapshot.get(5000)),
-            (7, 8, 0)
-        );
-        assert_eq!(
-            (column.get(3), column.get(1000), column.get(5000)),
-            (9, 8, 1)
-        );
+        assert_eq!((snapshot.get(3), snapshot.get(1000), snapshot.get(5000)), (7, 8, 0));
+        assert_eq!((column.get(3), column.get(1000), column.get(5000)), (9, 8, 1));
         assert_eq!(column.get(u32::MAX), 0);
     }
 }

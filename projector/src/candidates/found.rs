@@ -35,11 +35,7 @@ pub struct Candidate<'a> {
 impl Found {
     /// An answer without candidates for groups with these suffixes, in the query's order.
     pub(super) fn new(suffixes: Vec<String>) -> Self {
-        Self {
-            complete: true,
-            suffixes,
-            ..Self::default()
-        }
+        Self { complete: true, suffixes, ..Self::default() }
     }
 
     /// How many candidates there are.
@@ -114,9 +110,7 @@ impl<'a> Candidate<'a> {
     /// What it takes, with the amounts by class.
     pub fn allocations(self) -> impl ExactSizeIterator<Item = (ProviderId, &'a [(ClassId, u64)])> {
         let amounts = &self.found.amounts;
-        self.parts()
-            .iter()
-            .map(move |&(provider, id)| (provider, amounts[id as usize].as_slice()))
+        self.parts().iter().map(move |&(provider, id)| (provider, amounts[id as usize].as_slice()))
     }
 
     /// Which providers serve which group: the suffix (empty: the group without) and the

@@ -32,10 +32,7 @@ pub struct CandidateIndex {
 impl CandidateIndex {
     /// The index of a state, built from nothing.
     pub fn from_state(state: &State) -> Self {
-        let mut index = Self {
-            state: state.clone(),
-            ..Self::default()
-        };
+        let mut index = Self { state: state.clone(), ..Self::default() };
         for (id, row) in state.providers() {
             index.take_in(id, Some(row));
         }
@@ -68,10 +65,7 @@ impl CandidateIndex {
 
     fn refresh(&mut self, before: &State, after: &State, provider: ProviderUuid) {
         let id = after.provider_id(provider);
-        if let Some(gone) = before
-            .provider_id(provider)
-            .filter(|&gone| id != Some(gone))
-        {
+        if let Some(gone) = before.provider_id(provider).filter(|&gone| id != Some(gone)) {
             self.take_in(gone, after.provider_row(gone));
         }
         let Some(id) = id else { return };
@@ -99,9 +93,7 @@ impl CandidateIndex {
         self.take_in_inventories(id, before, now);
         self.trees.change(id, before.map(place), now.map(place));
         let changed = self.traits.change(id, traits(before), traits(now))
-            | self
-                .aggregates
-                .change(id, aggregates(before), aggregates(now));
+            | self.aggregates.change(id, aggregates(before), aggregates(now));
         if changed && (self.lends(before) || self.lends(now)) {
             self.share(before);
             self.share(now);
@@ -145,8 +137,7 @@ impl CandidateIndex {
                 (Some(sharing), Some(members)) => (sharing & members).iter().collect(),
                 _ => Vec::new(),
             };
-            self.sharers
-                .set(aggregate, (!sharers.is_empty()).then(|| sharers.into()));
+            self.sharers.set(aggregate, (!sharers.is_empty()).then(|| sharers.into()));
         }
     }
 }
@@ -170,10 +161,7 @@ impl CandidateIndex {
 
     /// The providers in an aggregate.
     pub(super) fn in_aggregate(&self, name: &str) -> Option<&RoaringBitmap> {
-        self.state
-            .aggregates()
-            .number(name)
-            .and_then(|number| self.aggregates.get(number))
+        self.state.aggregates().number(name).and_then(|number| self.aggregates.get(number))
     }
 
     /// Trees.
@@ -192,12 +180,7 @@ impl CandidateIndex {
         for &member in self.trees.members(&root) {
             for &aggregate in aggregates(self.row(member)) {
                 if let Some(Some(sharers)) = self.sharers.row(aggregate) {
-                    into.extend(
-                        sharers
-                            .iter()
-                            .copied()
-                            .filter(|&id| self.trees.root(id) != root),
-                    );
+                    into.extend(sharers.iter().copied().filter(|&id| self.trees.root(id) != root));
                 }
             }
         }
@@ -207,14 +190,8 @@ impl CandidateIndex {
 
     /// The roots of the trees that a sharing provider lends to, its own included.
     pub(super) fn borrowers(&self, sharer: ProviderId) -> RoaringBitmap {
-        let members = aggregates(self.row(sharer))
-            .iter()
-            .filter_map(|&id| self.aggregates.get(id));
-        members
-            .flatten()
-            .map(|id| self.trees.root(id))
-            .chain([self.trees.root(sharer)])
-            .collect()
+        let members = aggregates(self.row(sharer)).iter().filter_map(|&id| self.aggregates.get(id));
+        members.flatten().map(|id| self.trees.root(id)).chain([self.trees.root(sharer)]).collect()
     }
 }
 
@@ -246,10 +223,7 @@ fn providers_of(event: &Event) -> Vec<ProviderUuid> {
 }
 
 fn of_allocations(body: &AllocationEvent) -> Vec<ProviderUuid> {
-    body.providers
-        .iter()
-        .map(|change| change.provider)
-        .collect()
+    body.providers.iter().map(|change| change.provider).collect()
 }
 
 fn place(row: &Provider) -> (Option<ProviderId>, ProviderId) {

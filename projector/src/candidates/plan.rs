@@ -128,25 +128,12 @@ fn allowed_roots(index: &CandidateIndex, query: &Query) -> Result<Option<Roaring
     for name in &asked.forbidden {
         roots -= &*with_trait(index, name);
     }
-    if roots.is_empty() {
-        Err(Stop::Nothing)
-    } else {
-        Ok(Some(roots))
-    }
+    if roots.is_empty() { Err(Stop::Nothing) } else { Ok(Some(roots)) }
 }
 
 fn subtrees(query: &Query) -> Vec<Vec<usize>> {
-    let position = |suffix: &String| {
-        query
-            .groups
-            .iter()
-            .position(|group| group.suffix == *suffix)
-    };
-    query
-        .same_subtree
-        .iter()
-        .map(|list| list.iter().filter_map(position).collect())
-        .collect()
+    let position = |suffix: &String| query.groups.iter().position(|group| group.suffix == *suffix);
+    query.same_subtree.iter().map(|list| list.iter().filter_map(position).collect()).collect()
 }
 
 impl<'a> GroupPlan<'a> {
@@ -155,10 +142,8 @@ impl<'a> GroupPlan<'a> {
         let members = members(index, group)?;
         check_traits(index, group.trait_names())?;
         let tree = tree(index, group)?;
-        let demands: Vec<Demand> = demands
-            .into_iter()
-            .collect::<Option<_>>()
-            .ok_or(Stop::Nothing)?;
+        let demands: Vec<Demand> =
+            demands.into_iter().collect::<Option<_>>().ok_or(Stop::Nothing)?;
         let suffixed = !group.is_unsuffixed();
         // Without trees and sharing, all classes come from one provider anyway.
         let flat = !index.trees().any_nested() && index.sharing().is_none();
@@ -167,20 +152,13 @@ impl<'a> GroupPlan<'a> {
         } else {
             Rule::Many(many(index, group, members, tree))
         };
-        Ok(Self {
-            demands,
-            suffixed,
-            rule,
-        })
+        Ok(Self { demands, suffixed, rule })
     }
 
     /// The amounts of the group by class, sorted, each class once.
     pub(super) fn amounts(&self) -> Vec<(ClassId, u64)> {
-        let mut amounts: Vec<_> = self
-            .demands
-            .iter()
-            .map(|demand| (demand.class, demand.amount))
-            .collect();
+        let mut amounts: Vec<_> =
+            self.demands.iter().map(|demand| (demand.class, demand.amount)).collect();
         amounts.sort_unstable();
         amounts
     }
@@ -201,11 +179,9 @@ impl Demand<'_> {
 /// The amounts; none for a class of which no provider ever had any.
 fn demands<'a>(index: &'a CandidateIndex, group: &Group) -> Result<Vec<Option<Demand<'a>>>, Stop> {
     let lookup = |(name, amount): &(String, u64)| match index.state().classes().id(name) {
-        Some(class) => Ok(index.class(class).map(|column| Demand {
-            class,
-            column,
-            amount: *amount,
-        })),
+        Some(class) => {
+            Ok(index.class(class).map(|column| Demand { class, column, amount: *amount }))
+        }
         None => Err(Stop::Unknown(NameError::UnknownClass(name.clone()))),
     };
     group.resources.iter().map(lookup).collect()
@@ -218,18 +194,11 @@ fn members(index: &CandidateIndex, group: &Group) -> Result<Option<RoaringBitmap
     }
     let any_of = |names: &Vec<String>| in_any(index, names);
     let members = group.member_of.iter().map(any_of).intersection();
-    if members.is_empty() {
-        Err(Stop::Nothing)
-    } else {
-        Ok(Some(members))
-    }
+    if members.is_empty() { Err(Stop::Nothing) } else { Ok(Some(members)) }
 }
 
 fn in_any(index: &CandidateIndex, aggregates: &[String]) -> RoaringBitmap {
-    aggregates
-        .iter()
-        .filter_map(|name| index.in_aggregate(name))
-        .union()
+    aggregates.iter().filter_map(|name| index.in_aggregate(name)).union()
 }
 
 fn check_traits<'q>(
@@ -242,10 +211,7 @@ fn check_traits<'q>(
 
 /// The providers with a trait whose name was checked.
 fn with_trait<'a>(index: &'a CandidateIndex, name: &str) -> Set<'a> {
-    index
-        .with_trait(name)
-        .flatten()
-        .map_or_else(|| Cow::Owned(RoaringBitmap::new()), Cow::Borrowed)
+    index.with_trait(name).flatten().map_or_else(|| Cow::Owned(RoaringBitmap::new()), Cow::Borrowed)
 }
 
 /// The root of the tree that `in_tree` names.
@@ -253,13 +219,8 @@ fn tree(index: &CandidateIndex, group: &Group) -> Result<Option<ProviderId>, Sto
     let Some(text) = &group.in_tree else {
         return Ok(None);
     };
-    let uuid = text
-        .parse::<ProviderUuid>()
-        .ok()
-        .filter(|uuid| uuid.to_string() == *text);
-    let id = uuid
-        .and_then(|uuid| index.state().provider_id(uuid))
-        .ok_or(Stop::Nothing)?;
+    let uuid = text.parse::<ProviderUuid>().ok().filter(|uuid| uuid.to_string() == *text);
+    let id = uuid.and_then(|uuid| index.state().provider_id(uuid)).ok_or(Stop::Nothing)?;
     Ok(Some(index.trees().root(id)))
 }
 
@@ -278,10 +239,7 @@ fn conditions<'a>(index: &'a CandidateIndex, group: &Group) -> Vec<Set<'a>> {
 }
 
 fn in_any_trait(index: &CandidateIndex, names: &[String]) -> RoaringBitmap {
-    names
-        .iter()
-        .filter_map(|name| index.with_trait(name).flatten())
-        .union()
+    names.iter().filter_map(|name| index.with_trait(name).flatten()).union()
 }
 
 /// The providers that could serve a group alone, their room apart.
@@ -299,10 +257,8 @@ fn one(
     let tree: Option<RoaringBitmap> = tree
         .filter(|_| !demands.is_empty())
         .map(|root| index.trees().members(&root).iter().copied().collect());
-    let mut sets: Vec<&RoaringBitmap> = demands
-        .iter()
-        .map(|demand| demand.column.providers())
-        .collect();
+    let mut sets: Vec<&RoaringBitmap> =
+        demands.iter().map(|demand| demand.column.providers()).collect();
     sets.extend(conditions.iter().map(|set| &**set));
     sets.extend(&members);
     sets.extend(&tree);

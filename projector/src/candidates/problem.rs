@@ -78,17 +78,11 @@ impl Problem {
     ) -> bool {
         let first = self.options.len();
         let members = plan.index.trees().members(&anchor);
-        self.options
-            .extend(members.iter().copied().filter(|&id| serves(id, false)));
-        self.options
-            .extend(self.lenders.iter().copied().filter(|&id| serves(id, true)));
+        self.options.extend(members.iter().copied().filter(|&id| serves(id, false)));
+        self.options.extend(self.lenders.iter().copied().filter(|&id| serves(id, true)));
         let count = self.options.len() - first;
         self.combinations = self.combinations.saturating_mul(count as u64);
-        self.choices.push(Choice {
-            group,
-            demands,
-            options: first..self.options.len(),
-        });
+        self.choices.push(Choice { group, demands, options: first..self.options.len() });
         count > 0
     }
 
@@ -114,9 +108,7 @@ impl Problem {
             }
         }
         let found = &self.options[from..];
-        rule.conditions
-            .iter()
-            .all(|set| found.iter().any(|&id| set.contains(id)))
+        rule.conditions.iter().all(|set| found.iter().any(|&id| set.contains(id)))
     }
 
     /// Puts first what fails first: choices without alternative, then those that conditions on
@@ -139,9 +131,7 @@ impl Problem {
     /// options together suffices, and isolated groups can each have a provider of their own.
     fn may_be_solved(&self, plan: &Plan) -> bool {
         (0..self.choices.len()).all(|choice| {
-            self.demands(plan, choice)
-                .iter()
-                .all(|demand| self.room_for_all(plan, demand))
+            self.demands(plan, choice).iter().all(|demand| self.room_for_all(plan, demand))
         }) && (!plan.isolate || self.each_has_its_own(plan))
     }
 
@@ -155,13 +145,9 @@ impl Problem {
         let mut needed = 0u64;
         let mut providers = Vec::new();
         for choice in 0..self.choices.len() {
-            let same = self
-                .demands(plan, choice)
-                .iter()
-                .filter(|demand| demand.class == wanted.class);
-            let amount: u64 = same
-                .map(|demand| demand.amount)
-                .fold(0, u64::saturating_add);
+            let same =
+                self.demands(plan, choice).iter().filter(|demand| demand.class == wanted.class);
+            let amount: u64 = same.map(|demand| demand.amount).fold(0, u64::saturating_add);
             if amount > 0 {
                 needed = needed.saturating_add(amount);
                 providers.extend_from_slice(self.options(choice));
@@ -169,10 +155,7 @@ impl Problem {
         }
         providers.sort_unstable();
         providers.dedup();
-        let room = providers
-            .iter()
-            .map(|&id| wanted.column.room(id))
-            .fold(0, u64::saturating_add);
+        let room = providers.iter().map(|&id| wanted.column.room(id)).fold(0, u64::saturating_add);
         needed <= room
     }
 
@@ -182,9 +165,7 @@ impl Problem {
             .filter(|&choice| plan.groups[self.choices[choice].group].suffixed)
             .collect();
         let mut owners = rustc_hash::FxHashMap::default();
-        isolated
-            .iter()
-            .all(|&choice| self.find_own(choice, &mut owners, &mut Vec::new()))
+        isolated.iter().all(|&choice| self.find_own(choice, &mut owners, &mut Vec::new()))
     }
 
     /// Gives a choice a provider, if need be by giving others another (an augmenting path).

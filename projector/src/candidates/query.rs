@@ -88,10 +88,8 @@ impl NameError {
         state: &State,
         names: impl Iterator<Item = &'q String>,
     ) -> Option<Self> {
-        let mut unknown: Vec<String> = names
-            .filter(|name| state.traits().id(name).is_none())
-            .cloned()
-            .collect();
+        let mut unknown: Vec<String> =
+            names.filter(|name| state.traits().id(name).is_none()).cloned().collect();
         unknown.sort_unstable();
         unknown.dedup();
         (!unknown.is_empty()).then_some(Self::UnknownTraits(unknown))
@@ -106,10 +104,7 @@ impl Group {
 
     /// All trait names it mentions, required ones first.
     pub fn trait_names(&self) -> impl Iterator<Item = &String> {
-        self.required
-            .iter()
-            .flat_map(TraitCondition::names)
-            .chain(&self.forbidden)
+        self.required.iter().flat_map(TraitCondition::names).chain(&self.forbidden)
     }
 }
 

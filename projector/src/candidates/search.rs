@@ -21,11 +21,7 @@ use rustc_hash::FxHashSet;
 /// [`NameError`] if a class or trait does not exist, unless it is settled before that name's turn
 /// that nothing can be found.
 pub fn search(index: &CandidateIndex, query: &Query) -> Result<Found, NameError> {
-    let suffixes = query
-        .groups
-        .iter()
-        .map(|group| group.suffix.clone())
-        .collect();
+    let suffixes = query.groups.iter().map(|group| group.suffix.clone()).collect();
     let mut found = Found::new(suffixes);
     match Plan::new(index, query) {
         Ok(plan) => Search::new(&plan, &mut found).run(),
@@ -56,13 +52,7 @@ struct Search<'p, 'f> {
 
 impl<'p, 'f> Search<'p, 'f> {
     fn new(plan: &'p Plan<'p>, found: &'f mut Found) -> Self {
-        Self {
-            plan,
-            found,
-            steps: MAX_STEPS,
-            lent: FxHashSet::default(),
-            scratch: Vec::new(),
-        }
+        Self { plan, found, steps: MAX_STEPS, lent: FxHashSet::default(), scratch: Vec::new() }
     }
 
     fn run(mut self) {
@@ -87,9 +77,7 @@ impl<'p, 'f> Search<'p, 'f> {
     fn flat(&mut self, eligible: &RoaringBitmap) {
         let group = &self.plan.groups[0];
         let amounts = self.found.amounts_id(&group.amounts());
-        let fitting = eligible
-            .iter()
-            .filter(|&id| self.plan.allows_root(id) && group.fits(id));
+        let fitting = eligible.iter().filter(|&id| self.plan.allows_root(id) && group.fits(id));
         for provider in fitting.take(self.plan.limit) {
             if !group.demands.is_empty() {
                 self.found.push_part(provider, amounts);
@@ -196,8 +184,7 @@ impl<'p, 'f> Search<'p, 'f> {
             .map(|(choice, &id)| (choice.group, choice.demands.start, id))
             .collect();
         key.sort_unstable();
-        self.lent
-            .insert(key.into_iter().map(|(_, _, id)| id).collect())
+        self.lent.insert(key.into_iter().map(|(_, _, id)| id).collect())
     }
 
     fn add(&mut self, problem: &Problem, walk: &Walk) {
@@ -224,10 +211,8 @@ impl<'p, 'f> Search<'p, 'f> {
 
     fn add_mapping(&mut self, problem: &Problem, walk: &Walk, group: usize) {
         let choices = problem.choices.iter().zip(walk.chosen());
-        let mut serving: smallvec::SmallVec<[ProviderId; 8]> = choices
-            .filter(|(choice, _)| choice.group == group)
-            .map(|(_, &id)| id)
-            .collect();
+        let mut serving: smallvec::SmallVec<[ProviderId; 8]> =
+            choices.filter(|(choice, _)| choice.group == group).map(|(_, &id)| id).collect();
         serving.sort_unstable();
         serving.dedup();
         for provider in serving {
@@ -248,11 +233,7 @@ impl<'p, 'f> Search<'p, 'f> {
         used.sort_unstable();
         used.dedup();
         self.found.summaries = match whole_trees {
-            true => used
-                .iter()
-                .flat_map(|root| trees.members(root))
-                .copied()
-                .collect(),
+            true => used.iter().flat_map(|root| trees.members(root)).copied().collect(),
             false => used,
         };
         self.found.summaries.sort_unstable();

@@ -21,16 +21,10 @@ impl Sets {
         if before == now {
             return false;
         }
-        for &number in before
-            .iter()
-            .filter(|number| now.binary_search(number).is_err())
-        {
+        for &number in before.iter().filter(|number| now.binary_search(number).is_err()) {
             self.set_mut(number).remove(provider);
         }
-        for &number in now
-            .iter()
-            .filter(|number| before.binary_search(number).is_err())
-        {
+        for &number in now.iter().filter(|number| before.binary_search(number).is_err()) {
             self.set_mut(number).insert(provider);
         }
         true

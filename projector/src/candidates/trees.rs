@@ -79,17 +79,9 @@ impl Trees {
         let is_root = matches!(now, Some((None, _)));
         if self.roots.contains(id) != is_root {
             let roots = Arc::make_mut(&mut self.roots);
-            let _ = if is_root {
-                roots.insert(id)
-            } else {
-                roots.remove(id)
-            };
+            let _ = if is_root { roots.insert(id) } else { roots.remove(id) };
         }
-        self.parent.set(
-            id,
-            now.and_then(|(parent, _)| parent)
-                .map_or(0, |parent| parent + 1),
-        );
+        self.parent.set(id, now.and_then(|(parent, _)| parent).map_or(0, |parent| parent + 1));
         self.root.set(id, now.map_or(0, |(_, root)| root + 1));
     }
 

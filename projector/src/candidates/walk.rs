@@ -59,11 +59,7 @@ impl<'p> Walk<'p> {
 
     /// Goes on to the next good combination.
     pub(super) fn next(&mut self, steps: &mut u64) -> Step {
-        let mut option = if self.place.is_empty() {
-            0
-        } else {
-            self.unmake() + 1
-        };
+        let mut option = if self.place.is_empty() { 0 } else { self.unmake() + 1 };
         loop {
             if *steps == 0 {
                 return Step::TooLong;
@@ -135,12 +131,7 @@ impl<'p> Walk<'p> {
         let demands = &self.plan.groups[choice.group].demands[choice.demands.clone()];
         demands.iter().all(|demand| {
             let same = |taken: &&Taken| taken.provider == provider && taken.class == demand.class;
-            let others: u64 = self
-                .taken
-                .iter()
-                .filter(same)
-                .map(|taken| taken.amount)
-                .sum();
+            let others: u64 = self.taken.iter().filter(same).map(|taken| taken.amount).sum();
             others == 0 || others + demand.amount <= demand.column.room(provider)
         })
     }
@@ -188,31 +179,19 @@ impl<'p> Walk<'p> {
     /// of them is chosen.
     fn is_near(&self, depth: usize, provider: ProviderId) -> bool {
         let group = self.problem.choices[depth].group;
-        self.plan
-            .subtrees
-            .iter()
-            .filter(|list| list.contains(&group))
-            .all(|list| {
-                if self.is_wanted_later(depth, |other| list.contains(&other)) {
-                    return true;
-                }
-                let theirs = |&(at, _): &(usize, _)| list.contains(&self.problem.choices[at].group);
-                let others = self
-                    .chosen
-                    .iter()
-                    .enumerate()
-                    .filter(theirs)
-                    .map(|(_, &id)| id);
-                let all: SmallVec<[ProviderId; 8]> = others.chain([provider]).collect();
-                let trees = self.plan.index.trees();
-                all.iter()
-                    .any(|&top| all.iter().all(|&id| trees.is_below(id, top)))
-            })
+        self.plan.subtrees.iter().filter(|list| list.contains(&group)).all(|list| {
+            if self.is_wanted_later(depth, |other| list.contains(&other)) {
+                return true;
+            }
+            let theirs = |&(at, _): &(usize, _)| list.contains(&self.problem.choices[at].group);
+            let others = self.chosen.iter().enumerate().filter(theirs).map(|(_, &id)| id);
+            let all: SmallVec<[ProviderId; 8]> = others.chain([provider]).collect();
+            let trees = self.plan.index.trees();
+            all.iter().any(|&top| all.iter().all(|&id| trees.is_below(id, top)))
+        })
     }
 
     fn is_wanted_later(&self, depth: usize, wanted: impl Fn(usize) -> bool) -> bool {
-        self.problem.choices[depth + 1..]
-            .iter()
-            .any(|choice| wanted(choice.group))
+        self.problem.choices[depth + 1..].iter().any(|choice| wanted(choice.group))
     }
 }

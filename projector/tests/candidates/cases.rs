@@ -18,12 +18,7 @@ fn names(plain: &[crate::world::Plain]) -> BTreeSet<Vec<&str>> {
     // Leaked to keep the tests short.
     plain
         .iter()
-        .map(|one| {
-            of(one)
-                .into_iter()
-                .map(|name| &*String::leak(name))
-                .collect::<Vec<&str>>()
-        })
+        .map(|one| of(one).into_iter().map(|name| &*String::leak(name)).collect::<Vec<&str>>())
         .collect()
 }
 
@@ -40,10 +35,7 @@ fn local_and_shared_disk_are_both_offered() {
     world.aggregates("sh", &["a"]);
     let found = world.plain(&query(&[("", "VCPU:1,DISK_GB:10")]));
     assert_eq!(found.len(), 2);
-    assert_eq!(
-        names(&found),
-        BTreeSet::from([vec!["cn"], vec!["cn", "sh"]])
-    );
+    assert_eq!(names(&found), BTreeSet::from([vec!["cn"], vec!["cn", "sh"]]));
 }
 
 /// Launchpad 1763907: sharing reaches only members of a common aggregate, also with `member_of`.
@@ -61,10 +53,7 @@ fn member_of_does_not_connect_what_shares_no_aggregate() {
     }
     let mut asked = query(&[("", "VCPU:1,DISK_GB:10")]);
     asked.groups[0].member_of = vec![strings(&["a1"])];
-    assert_eq!(
-        names(&world.plain(&asked)),
-        BTreeSet::from([vec!["cn", "s1"]])
-    );
+    assert_eq!(names(&world.plain(&asked)), BTreeSet::from([vec!["cn", "s1"]]));
 }
 
 /// Launchpad 1792503: a child's own aggregates count for it.
@@ -81,17 +70,8 @@ fn aggregates_of_a_child_count_for_the_child() {
         query
     };
     assert_eq!(world.count(&member(query(&[("", "SRIOV_NET_VF:1")]), 0)), 1);
-    assert_eq!(
-        world.count(&member(query(&[("", "VCPU:1,SRIOV_NET_VF:1")]), 0)),
-        0
-    );
-    assert_eq!(
-        world.count(&member(
-            query(&[("_A", "VCPU:1"), ("_B", "SRIOV_NET_VF:1")]),
-            1
-        )),
-        1
-    );
+    assert_eq!(world.count(&member(query(&[("", "VCPU:1,SRIOV_NET_VF:1")]), 0)), 0);
+    assert_eq!(world.count(&member(query(&[("_A", "VCPU:1"), ("_B", "SRIOV_NET_VF:1")]), 1)), 1);
 }
 
 fn two_branches() -> World {
@@ -122,10 +102,8 @@ fn mappings_name_each_group() {
     let found = world.plain(&asked);
     assert_eq!(found.len(), 4);
     assert!(found.iter().all(|(_, mapping)| mapping.len() == 2));
-    let both = found
-        .iter()
-        .find(|(amounts, _)| amounts.len() == 1)
-        .expect("one provider serves both");
+    let both =
+        found.iter().find(|(amounts, _)| amounts.len() == 1).expect("one provider serves both");
     assert_eq!(both.0.values().copied().collect::<Vec<_>>(), [2]);
     asked.group_policy = GroupPolicy::Isolate;
     assert_eq!(world.count(&asked), 2);
@@ -141,14 +119,7 @@ fn amounts_of_all_groups_add_up() {
     assert_eq!(world.count(&query(&[("1", "VCPU:2"), ("2", "VCPU:1")])), 1);
     let mut world = World::new();
     world.provider("y", None);
-    world.inventory(
-        "y",
-        "VCPU",
-        Some(Inventory {
-            max_unit: 2,
-            ..Inventory::of(8)
-        }),
-    );
+    world.inventory("y", "VCPU", Some(Inventory { max_unit: 2, ..Inventory::of(8) }));
     assert_eq!(world.count(&query(&[("1", "VCPU:2"), ("2", "VCPU:2")])), 0);
     assert_eq!(world.count(&query(&[("1", "VCPU:1"), ("2", "VCPU:1")])), 1);
 }
@@ -159,10 +130,7 @@ fn capacity_is_cut_off_as_in_claims() {
     let offered = |total: u32, ratio: f64, amount: u32| {
         let mut world = World::new();
         world.provider("h", None);
-        let inventory = Inventory {
-            allocation_ratio: ratio,
-            ..Inventory::of(total)
-        };
+        let inventory = Inventory { allocation_ratio: ratio, ..Inventory::of(total) };
         world.inventory("h", "VCPU", Some(inventory));
         world.count(&query(&[("", &format!("VCPU:{amount}"))])) == 1
     };
@@ -185,14 +153,8 @@ fn anchors_are_kept_apart_until_groups_are_merged() {
     world.has("pool", &[("DISK_GB", 100)]);
     world.traits("pool", &[SHARES]);
     world.aggregates("pool", &["a"]);
-    assert_eq!(
-        world.count(&query(&[("", "DISK_GB:1"), ("1", "VCPU:1")])),
-        2
-    );
-    assert_eq!(
-        world.count(&query(&[("1", "DISK_GB:1"), ("2", "VCPU:1")])),
-        2
-    );
+    assert_eq!(world.count(&query(&[("", "DISK_GB:1"), ("1", "VCPU:1")])), 2);
+    assert_eq!(world.count(&query(&[("1", "DISK_GB:1"), ("2", "VCPU:1")])), 2);
     assert_eq!(world.count(&query(&[("", "DISK_GB:1")])), 1);
 }
 
@@ -209,10 +171,7 @@ fn a_nested_sharing_provider_lends() {
     world.has("h", &[("VCPU", 8)]);
     world.aggregates("h", &["a"]);
     let asked = query(&[("", "DISK_GB:3,VCPU:1")]);
-    assert_eq!(
-        names(&world.plain(&asked)),
-        BTreeSet::from([vec!["h", "pool"]])
-    );
+    assert_eq!(names(&world.plain(&asked)), BTreeSet::from([vec!["h", "pool"]]));
     let found = world.search(&asked);
     let described: Vec<String> = found.summaries.iter().map(|&id| world.name(id)).collect();
     assert_eq!(described, ["storage", "pool", "h"]);
@@ -234,11 +193,7 @@ fn groups_in_one_subtree() {
         }
     }
     world.traits("numa1", &["CUSTOM_FOO"]);
-    let mut asked = query(&[
-        ("", "DISK_GB:10"),
-        ("_C", "VCPU:1,MEMORY_MB:256"),
-        ("_F", "FPGA:1"),
-    ]);
+    let mut asked = query(&[("", "DISK_GB:10"), ("_C", "VCPU:1,MEMORY_MB:256"), ("_F", "FPGA:1")]);
     asked.groups[1].required = vec![all_of(&["CUSTOM_FOO"])];
     asked.same_subtree = vec![strings(&["_C", "_F"])];
     assert_eq!(world.count(&asked), 2);

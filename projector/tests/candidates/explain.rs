@@ -7,9 +7,7 @@ use projector::candidates::explain::{Explanation, Subject, explain};
 
 fn steps(explanation: &Explanation, group: usize) -> Vec<String> {
     let steps = explanation.groups[group].steps.iter();
-    steps
-        .map(|step| format!("{} {}", step.condition, step.left))
-        .collect()
+    steps.map(|step| format!("{} {}", step.condition, step.left)).collect()
 }
 
 fn misses(explanation: &Explanation, group: usize) -> Vec<String> {
@@ -17,11 +15,7 @@ fn misses(explanation: &Explanation, group: usize) -> Vec<String> {
         let lacks: Vec<String> = miss.lacks.iter().map(ToString::to_string).collect();
         format!("{} {}", miss.name, lacks.join("; "))
     };
-    explanation.groups[group]
-        .near_misses
-        .iter()
-        .map(spell)
-        .collect()
+    explanation.groups[group].near_misses.iter().map(spell).collect()
 }
 
 fn five_hosts() -> World {
@@ -53,12 +47,7 @@ fn each_condition_says_what_it_leaves() {
     assert_eq!((told.candidates, told.groups[0].considered), (0, 5));
     assert_eq!(
         steps(&told, 0),
-        [
-            "VCPU:1 5",
-            "MEMORY_MB:1024 3",
-            "DISK_GB:10 1",
-            "trait CUSTOM_FOO 0"
-        ]
+        ["VCPU:1 5", "MEMORY_MB:1024 3", "DISK_GB:10 1", "trait CUSTOM_FOO 0"]
     );
     assert_eq!(
         misses(&told, 0),
@@ -77,12 +66,7 @@ fn each_condition_says_what_it_leaves() {
     assert_eq!(told.groups[0].counted, Subject::Hosts);
     assert_eq!(
         steps(&told, 0),
-        [
-            "VCPU:1 5",
-            "MEMORY_MB:1024 3",
-            "DISK_GB:10 1",
-            "trait CUSTOM_FOO 0"
-        ]
+        ["VCPU:1 5", "MEMORY_MB:1024 3", "DISK_GB:10 1", "trait CUSTOM_FOO 0"]
     );
     assert_eq!(misses(&told, 0)[0], "h3 lacks CUSTOM_FOO");
 }
@@ -100,10 +84,7 @@ fn the_free_sum_stands_beside_the_largest_gap() {
     world.commit();
     let told = explain(&world.index, &query(&[("", "VCPU:4")])).expect("names exist");
     let class = &told.groups[0].classes[0];
-    assert_eq!(
-        (class.free, class.largest_gap, class.with_largest_gap),
-        (1020, 3, 340)
-    );
+    assert_eq!((class.free, class.largest_gap, class.with_largest_gap), (1020, 3, 340));
     assert_eq!((class.too_full, class.fitting, class.held), (340, 0, 1700));
     assert_eq!(told.groups[0].near_misses.len(), 16);
 }
@@ -113,14 +94,7 @@ fn the_free_sum_stands_beside_the_largest_gap() {
 fn limits_of_one_allocation_are_named() {
     let mut world = World::new();
     world.provider("fpga", None);
-    world.inventory(
-        "fpga",
-        "FPGA",
-        Some(Inventory {
-            max_unit: 1,
-            ..Inventory::of(8)
-        }),
-    );
+    world.inventory("fpga", "FPGA", Some(Inventory { max_unit: 1, ..Inventory::of(8) }));
     world.commit();
     let told = explain(&world.index, &query(&[("", "FPGA:2")])).expect("names exist");
     assert_eq!(misses(&told, 0), ["fpga FPGA: max_unit 1 < 2"]);
@@ -149,10 +123,7 @@ fn every_kind_of_condition_is_told() {
             "root with trait T1 0"
         ]
     );
-    assert_eq!(
-        misses(&told, 0)[0],
-        "h3 is in forbidden aggregate b; its root lacks T1"
-    );
+    assert_eq!(misses(&told, 0)[0], "h3 is in forbidden aggregate b; its root lacks T1");
     asked.groups[0].forbidden = strings(&["NO"]);
     let error = explain(&world.index, &asked).expect_err("a trait is unknown");
     assert_eq!(error, NameError::UnknownTraits(strings(&["NO"])));
@@ -168,8 +139,5 @@ fn groups_that_fit_alone_but_not_together() {
     let asked = query(&[("1", "VCPU:2"), ("2", "VCPU:2")]);
     let told = explain(&world.index, &asked).expect("names exist");
     assert_eq!((told.candidates, told.hosts_for_all_groups), (0, 1));
-    assert_eq!(
-        (told.groups[0].steps[0].left, told.groups[1].steps[0].left),
-        (1, 1)
-    );
+    assert_eq!((told.groups[0].steps[0].left, told.groups[1].steps[0].left), (1, 1));
 }

@@ -22,10 +22,7 @@ fn trees(roots: usize, children: usize) -> World {
 
 fn units(groups: usize) -> projector::candidates::Query {
     let suffixes: Vec<String> = (1..=groups).map(|number| number.to_string()).collect();
-    let groups: Vec<_> = suffixes
-        .iter()
-        .map(|suffix| (suffix.as_str(), "X:1"))
-        .collect();
+    let groups: Vec<_> = suffixes.iter().map(|suffix| (suffix.as_str(), "X:1")).collect();
     query(&groups)
 }
 
@@ -74,30 +71,16 @@ fn a_search_without_end_is_cut_off() {
     for child in 0..16 {
         let child = format!("c{child}");
         world.provider(&child, Some("root"));
-        world.inventory(
-            &child,
-            "X",
-            Some(Inventory {
-                max_unit: 5,
-                ..Inventory::of(5)
-            }),
-        );
+        world.inventory(&child, "X", Some(Inventory { max_unit: 5, ..Inventory::of(5) }));
     }
     // Two of three units on each provider leave two of five over: 16 groups of 3 fit, 17 do not,
     // though the room of all together would do.
     let suffixes: Vec<String> = (0..17).map(|number| format!("_{number}")).collect();
-    let groups: Vec<_> = suffixes
-        .iter()
-        .map(|suffix| (suffix.as_str(), "X:3"))
-        .collect();
+    let groups: Vec<_> = suffixes.iter().map(|suffix| (suffix.as_str(), "X:3")).collect();
     let begun = Instant::now();
     let found = world.search(&query(&groups));
     assert!(found.is_empty() && !found.complete);
-    assert!(
-        begun.elapsed() < Duration::from_secs(5),
-        "{:?}",
-        begun.elapsed()
-    );
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
 }
 
 /// Launchpad 2070257: a limited answer is spread over the roots.
@@ -115,12 +98,9 @@ fn a_limited_answer_is_spread_over_roots() {
         counts.into_values().collect::<Vec<_>>()
     };
     assert_eq!(per_root(&mut world, &asked), [12, 12, 12]);
-    for (limit, expected) in [
-        (2, vec![1, 1]),
-        (4, vec![2, 1, 1]),
-        (35, vec![12, 12, 11]),
-        (99, vec![12; 3]),
-    ] {
+    for (limit, expected) in
+        [(2, vec![1, 1]), (4, vec![2, 1, 1]), (35, vec![12, 12, 11]), (99, vec![12; 3])]
+    {
         asked.limit = Some(limit);
         assert_eq!(per_root(&mut world, &asked), expected, "limit {limit}");
     }

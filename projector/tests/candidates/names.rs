@@ -43,16 +43,10 @@ fn names_are_reported_in_the_order_of_the_search() {
 #[test]
 fn an_empty_answer_ends_the_work() {
     // A later group's name is looked up while there is something to find ...
-    assert_eq!(
-        outcome(&query(&[("1", "VCPU:1"), ("2", "FOO:1")])),
-        no_class("FOO")
-    );
+    assert_eq!(outcome(&query(&[("1", "VCPU:1"), ("2", "FOO:1")])), no_class("FOO"));
     // ... and not once there is nothing: no room, no inventory, no member, no such tree.
     assert_eq!(outcome(&query(&[("1", "VCPU:9"), ("2", "FOO:1")])), Ok(0));
-    assert_eq!(
-        outcome(&query(&[("1", "DISK_GB:1"), ("2", "FOO:1")])),
-        Ok(0)
-    );
+    assert_eq!(outcome(&query(&[("1", "DISK_GB:1"), ("2", "FOO:1")])), Ok(0));
     let mut asked = query(&[("1", "VCPU:1"), ("2", "FOO:1")]);
     asked.groups[0].member_of = vec![strings(&["unheard of"])];
     assert_eq!(outcome(&asked), Ok(0));
@@ -70,10 +64,7 @@ fn an_empty_answer_ends_the_work() {
 
 #[test]
 fn amounts_beyond_all_limits_fit_nowhere() {
-    assert_eq!(
-        outcome(&query(&[("", &format!("VCPU:{}", u64::MAX))])),
-        Ok(0)
-    );
+    assert_eq!(outcome(&query(&[("", &format!("VCPU:{}", u64::MAX))])), Ok(0));
     let huge = format!("VCPU:{}", u64::MAX);
     assert_eq!(outcome(&query(&[("1", &huge), ("2", &huge)])), Ok(0));
     assert_eq!(outcome(&Query::default()), Ok(0));

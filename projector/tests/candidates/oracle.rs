@@ -29,10 +29,7 @@ struct Oracle<'a> {
 /// The answer to a query.
 pub fn answer(state: &State, query: &Query) -> Result<Answer, NameError> {
     let oracle = Oracle { state, query };
-    let none = Answer {
-        candidates: BTreeSet::new(),
-        summaries: BTreeSet::new(),
-    };
+    let none = Answer { candidates: BTreeSet::new(), summaries: BTreeSet::new() };
     let Some(roots) = oracle.roots()? else {
         return Ok(none);
     };
@@ -99,12 +96,7 @@ impl Oracle<'_> {
         let mut anchors = BTreeSet::from([self.row(id).root]);
         if self.shares(id) {
             for other in self.ids() {
-                if self
-                    .row(id)
-                    .aggregates
-                    .iter()
-                    .any(|number| self.row(other).is_in(*number))
-                {
+                if self.row(id).aggregates.iter().any(|number| self.row(other).is_in(*number)) {
                     anchors.insert(self.row(other).root);
                 }
             }
@@ -121,10 +113,8 @@ impl Oracle<'_> {
     }
 
     fn check_traits<'q>(&self, names: impl Iterator<Item = &'q String>) -> Result<(), NameError> {
-        let unknown: BTreeSet<String> = names
-            .filter(|name| self.state.traits().id(name).is_none())
-            .cloned()
-            .collect();
+        let unknown: BTreeSet<String> =
+            names.filter(|name| self.state.traits().id(name).is_none()).cloned().collect();
         match unknown.is_empty() {
             true => Ok(()),
             false => Err(NameError::UnknownTraits(unknown.into_iter().collect())),
@@ -146,17 +136,11 @@ impl Oracle<'_> {
     }
 
     fn member(&self, id: Id, group: &Group) -> bool {
-        group
-            .member_of
-            .iter()
-            .all(|any| any.iter().any(|name| self.is_in(id, name)))
+        group.member_of.iter().all(|any| any.iter().any(|name| self.is_in(id, name)))
     }
 
     fn outsider(&self, id: Id, group: &Group) -> bool {
-        group
-            .forbidden_aggregates
-            .iter()
-            .any(|name| self.is_in(id, name))
+        group.forbidden_aggregates.iter().any(|name| self.is_in(id, name))
     }
 
     /// Whether providers together have what is required.
@@ -184,14 +168,12 @@ impl Oracle<'_> {
         self.check_traits(group.trait_names())?;
         let tree = match &group.in_tree {
             None => None,
-            Some(text) => match self
-                .ids()
-                .iter()
-                .find(|&&id| self.row(id).uuid.to_string() == *text)
-            {
-                None => return Ok(Vec::new()),
-                Some(&id) => Some(self.row(id).root),
-            },
+            Some(text) => {
+                match self.ids().iter().find(|&&id| self.row(id).uuid.to_string() == *text) {
+                    None => return Ok(Vec::new()),
+                    Some(&id) => Some(self.row(id).root),
+                }
+            }
         };
         let together = group.suffix.is_empty() && (self.any_nested() || self.any_sharing());
         let requests = if together && !group.resources.is_empty() {
@@ -199,10 +181,7 @@ impl Oracle<'_> {
         } else {
             self.of_one(group, tree)
         };
-        Ok(requests
-            .into_iter()
-            .filter(|request| roots.contains(&request.anchor))
-            .collect())
+        Ok(requests.into_iter().filter(|request| roots.contains(&request.anchor)).collect())
     }
 
     /// Step 1: one provider does it all.
@@ -213,10 +192,7 @@ impl Oracle<'_> {
         }
         let mut requests = Vec::new();
         for id in self.ids() {
-            let good = group
-                .resources
-                .iter()
-                .all(|(class, amount)| self.fits(id, class, *amount))
+            let good = group.resources.iter().all(|(class, amount)| self.fits(id, class, *amount))
                 && (without || tree.is_none_or(|root| self.row(id).root == root))
                 && self.have_traits(&[id], group)
                 && !self.barred(id, group)
@@ -247,24 +223,16 @@ impl Oracle<'_> {
                 .iter()
                 .map(|(class, amount)| {
                     let fits = |id: &Id| self.fits(*id, class, *amount);
-                    self.options(group, tree, anchor)
-                        .into_iter()
-                        .filter(fits)
-                        .collect()
+                    self.options(group, tree, anchor).into_iter().filter(fits).collect()
                 })
                 .collect();
             for chosen in combinations(&options) {
                 let barred = chosen.iter().any(|&id| self.barred(id, group));
                 if !barred && self.have_traits(&chosen, group) {
                     let wanted = group.resources.iter().zip(&chosen);
-                    let amounts = wanted
-                        .map(|((class, amount), &id)| (id, class.clone(), *amount))
-                        .collect();
-                    requests.push(Request {
-                        anchor,
-                        amounts,
-                        providers: chosen,
-                    });
+                    let amounts =
+                        wanted.map(|((class, amount), &id)| (id, class.clone(), *amount)).collect();
+                    requests.push(Request { anchor, amounts, providers: chosen });
                 }
             }
         }
@@ -298,11 +266,7 @@ impl Oracle<'_> {
             let here: Vec<Vec<Request>> = by_group
                 .iter()
                 .map(|requests| {
-                    requests
-                        .iter()
-                        .filter(|one| one.anchor == anchor)
-                        .cloned()
-                        .collect()
+                    requests.iter().filter(|one| one.anchor == anchor).cloned().collect()
                 })
                 .collect();
             for chosen in combinations(&here) {
@@ -312,10 +276,7 @@ impl Oracle<'_> {
                 }
             }
         }
-        Answer {
-            candidates,
-            summaries: self.summaries(&used),
-        }
+        Answer { candidates, summaries: self.summaries(&used) }
     }
 
     fn candidate(&self, chosen: &[Request]) -> Option<BTreeMap<(Id, String), u64>> {
@@ -323,9 +284,7 @@ impl Oracle<'_> {
         for (id, class, amount) in chosen.iter().flat_map(|request| &request.amounts) {
             *sums.entry((*id, class.clone())).or_default() += amount;
         }
-        let fits = sums
-            .iter()
-            .all(|((id, class), sum)| self.fits_together(*id, class, *sum));
+        let fits = sums.iter().all(|((id, class), sum)| self.fits_together(*id, class, *sum));
         let good = fits && self.isolated(chosen) && self.near(chosen) && self.one_of_a_tree(&sums);
         good.then_some(sums)
     }
@@ -352,8 +311,7 @@ impl Oracle<'_> {
                 .filter(|(group, _)| suffixes.contains(&group.suffix))
                 .flat_map(|(_, request)| request.providers.clone())
                 .collect();
-            ids.iter()
-                .any(|&top| ids.iter().all(|&id| self.state.subtree(top).contains(&id)))
+            ids.iter().any(|&top| ids.iter().all(|&id| self.state.subtree(top).contains(&id)))
         })
     }
 
@@ -373,10 +331,7 @@ impl Oracle<'_> {
             .collect();
         let groups = self.query.groups.iter().zip(chosen);
         let mapping = groups.map(|(group, request)| {
-            (
-                group.suffix.clone(),
-                request.providers.iter().map(|&id| self.name(id)).collect(),
-            )
+            (group.suffix.clone(), request.providers.iter().map(|&id| self.name(id)).collect())
         });
         (amounts, mapping.collect())
     }
@@ -386,10 +341,7 @@ impl Oracle<'_> {
             return used.iter().map(|&id| self.name(id)).collect();
         }
         let roots: BTreeSet<Id> = used.iter().map(|&id| self.row(id).root).collect();
-        let ids = self
-            .ids()
-            .into_iter()
-            .filter(|&id| roots.contains(&self.row(id).root));
+        let ids = self.ids().into_iter().filter(|&id| roots.contains(&self.row(id).root));
         ids.map(|id| self.name(id)).collect()
     }
 }
@@ -398,10 +350,8 @@ impl Oracle<'_> {
 fn combinations<T: Clone>(lists: &[Vec<T>]) -> Vec<Vec<T>> {
     let mut all = vec![Vec::new()];
     for list in lists {
-        let longer = |short: Vec<T>| {
-            list.iter()
-                .map(move |one| [&short[..], &[one.clone()]].concat())
-        };
+        let longer =
+            |short: Vec<T>| list.iter().map(move |one| [&short[..], &[one.clone()]].concat());
         all = all.into_iter().flat_map(longer).collect();
     }
     all

@@ -115,17 +115,15 @@ fn grouping() -> impl Strategy<Value = Group> {
         prop_oneof![8 => Just(Vec::new()), 1 => subsequence(&AGGREGATES[..], 1..=1)],
         weighted(0.06, 0..6usize),
     )
-        .prop_map(
-            |(resources, required, forbidden, member_of, outside, in_tree)| Group {
-                suffix: String::new(),
-                resources,
-                required,
-                forbidden: strings(forbidden),
-                member_of,
-                forbidden_aggregates: strings(outside),
-                in_tree: in_tree.map(|number| uuid(&format!("p{number}")).to_string()),
-            },
-        )
+        .prop_map(|(resources, required, forbidden, member_of, outside, in_tree)| Group {
+            suffix: String::new(),
+            resources,
+            required,
+            forbidden: strings(forbidden),
+            member_of,
+            forbidden_aggregates: strings(outside),
+            in_tree: in_tree.map(|number| uuid(&format!("p{number}")).to_string()),
+        })
 }
 
 fn querying() -> impl Strategy<Value = Query> {
@@ -149,60 +147,34 @@ fn querying() -> impl Strategy<Value = Query> {
         4 => Just(Vec::new()),
         1 => vec(subsequence(&SUFFIXES[1..], 2..=3).prop_map(strings), 1..2),
     ];
-    let policy = select(vec![
-        GroupPolicy::None,
-        GroupPolicy::None,
-        GroupPolicy::None,
-        GroupPolicy::Isolate,
-    ]);
-    (
-        suffixes,
-        vec(grouping(), 3),
-        policy,
-        subtrees,
-        roots,
-        prop::bool::weighted(0.8),
+    let policy =
+        select(vec![GroupPolicy::None, GroupPolicy::None, GroupPolicy::None, GroupPolicy::Isolate]);
+    (suffixes, vec(grouping(), 3), policy, subtrees, roots, prop::bool::weighted(0.8)).prop_map(
+        |(suffixes, mut groups, group_policy, same_subtree, root_required, nested_allowed)| {
+            groups.truncate(suffixes.len());
+            for (group, suffix) in groups.iter_mut().zip(&suffixes) {
+                group.suffix = suffix.to_string();
+            }
+            // The API lets only groups through that exist, and resources somewhere.
+            let known = |list: Vec<String>| -> Vec<String> {
+                list.into_iter().filter(|suffix| suffixes.contains(&suffix.as_str())).collect()
+            };
+            let same_subtree =
+                same_subtree.into_iter().map(known).filter(|list| !list.is_empty()).collect();
+            if groups.iter().all(|group| group.resources.is_empty()) {
+                groups[0].resources = vec![("VCPU".into(), 1)];
+            }
+            Query { groups, group_policy, same_subtree, root_required, limit: None, nested_allowed }
+        },
     )
-        .prop_map(
-            |(suffixes, mut groups, group_policy, same_subtree, root_required, nested_allowed)| {
-                groups.truncate(suffixes.len());
-                for (group, suffix) in groups.iter_mut().zip(&suffixes) {
-                    group.suffix = suffix.to_string();
-                }
-                // The API lets only groups through that exist, and resources somewhere.
-                let known = |list: Vec<String>| -> Vec<String> {
-                    list.into_iter()
-                        .filter(|suffix| suffixes.contains(&suffix.as_str()))
-                        .collect()
-                };
-                let same_subtree = same_subtree
-                    .into_iter()
-                    .map(known)
-                    .filter(|list| !list.is_empty())
-                    .collect();
-                if groups.iter().all(|group| group.resources.is_empty()) {
-                    groups[0].resources = vec![("VCPU".into(), 1)];
-                }
-                Query {
-                    groups,
-                    group_policy,
-                    same_subtree,
-                    root_required,
-                    limit: None,
-                    nested_allowed,
-                }
-            },
-        )
 }
 
 fn build(nodes: &[Node], nested: bool, sharing: bool) -> World {
     let mut world = World::new();
     for (number, node) in nodes.iter().enumerate() {
         let name = format!("p{number}");
-        let parent = node
-            .parent
-            .filter(|_| nested && number > 0)
-            .map(|at| format!("p{}", at.index(number)));
+        let parent =
+            node.parent.filter(|_| nested && number > 0).map(|at| format!("p{}", at.index(number)));
         world.provider(&name, parent.as_deref());
         for (class, inventory, held) in &node.inventories {
             let class = CLASSES[*class];
@@ -231,11 +203,7 @@ fn alter(world: &mut World, number: usize, change: &Change, providers: usize) {
         Change::Traits(names) => world.traits(&name, names),
         Change::Aggregates(names) => world.aggregates(&name, names),
         Change::Hold(class, amount) => {
-            let class_id = world
-                .state
-                .classes()
-                .id(CLASSES[*class])
-                .expect("it exists");
+            let class_id = world.state.classes().id(CLASSES[*class]).expect("it exists");
             let row = world.state.provider_row(id).expect("it exists");
             if row.inventory(class_id).is_some() {
                 world.hold(&name, CLASSES[*class], *amount);
@@ -243,9 +211,7 @@ fn alter(world: &mut World, number: usize, change: &Change, providers: usize) {
         }
         Change::Hang(parent) => {
             let parent = parent.map(|at| format!("p{}", at.index(providers)));
-            let target = parent
-                .as_ref()
-                .map(|parent| world.state.provider_id(uuid(parent)));
+            let target = parent.as_ref().map(|parent| world.state.provider_id(uuid(parent)));
             let loops =
                 |to: &Option<u32>| to.is_none_or(|to| world.state.subtree(id).contains(&to));
             if !target.as_ref().is_some_and(loops) {
@@ -277,10 +243,7 @@ fn agree(world: &mut World, query: &Query) -> Result<(), TestCaseError> {
     prop_assert_eq!(summaries.len(), found.summaries.len());
     prop_assert_eq!(summaries, expected.summaries);
     for limit in [1, 3, 1000] {
-        let limited = Query {
-            limit: Some(limit),
-            ..query.clone()
-        };
+        let limited = Query { limit: Some(limit), ..query.clone() };
         let found = world.search(&limited);
         let some: BTreeSet<_> = world.spell(&found).into_iter().collect();
         prop_assert_eq!(some.len(), distinct.len().min(limit));
@@ -291,17 +254,9 @@ fn agree(world: &mut World, query: &Query) -> Result<(), TestCaseError> {
 
 /// More cases than by default, unless `PROPTEST_CASES` says how many.
 fn config() -> ProptestConfig {
-    let cases = if std::env::var_os("PROPTEST_CASES").is_some() {
-        None
-    } else {
-        Some(2000)
-    };
+    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { None } else { Some(2000) };
     let default = ProptestConfig::default();
-    ProptestConfig {
-        cases: cases.unwrap_or(default.cases),
-        failure_persistence: None,
-        ..default
-    }
+    ProptestConfig { cases: cases.unwrap_or(default.cases), failure_persistence: None, ..default }
 }
 
 proptest! {

@@ -17,10 +17,7 @@ use uuid::Uuid;
 pub const SHARES: &str = "MISC_SHARES_VIA_AGGREGATE";
 
 /// A candidate spelled out: amounts by (provider, class), and who serves which group.
-pub type Plain = (
-    BTreeMap<(String, String), u64>,
-    Vec<(String, BTreeSet<String>)>,
-);
+pub type Plain = (BTreeMap<(String, String), u64>, Vec<(String, BTreeSet<String>)>);
 
 pub struct World {
     pub state: State,
@@ -40,15 +37,7 @@ pub fn uuid(name: &str) -> ProviderUuid {
 impl World {
     pub fn new() -> Self {
         let mut state = State::default();
-        let classes = [
-            "VCPU",
-            "MEMORY_MB",
-            "DISK_GB",
-            "SRIOV_NET_VF",
-            "FPGA",
-            "VGPU",
-            "X",
-        ];
+        let classes = ["VCPU", "MEMORY_MB", "DISK_GB", "SRIOV_NET_VF", "FPGA", "VGPU", "X"];
         let traits = [SHARES, "T1", "T2", "T3", "COMPUTE_STATUS_DISABLED"];
         let genesis = Event::Genesis(Genesis {
             ledger_id: LedgerId::default(),
@@ -62,32 +51,22 @@ impl World {
         });
         state.apply(1, Timestamp::from_micros(1), &genesis);
         let index = CandidateIndex::from_state(&state);
-        Self {
-            state,
-            index,
-            waiting: Vec::new(),
-            consumers: 0,
-        }
+        Self { state, index, waiting: Vec::new(), consumers: 0 }
     }
 
     fn apply(&mut self, event: Event) {
         let next = self.state.sequence() + 1;
-        self.state
-            .apply(next, Timestamp::from_micros(next as i64), &event);
+        self.state.apply(next, Timestamp::from_micros(next as i64), &event);
         self.waiting.push(event);
     }
 
     /// Ends a batch: the index takes in what happened since the last one.
     pub fn commit(&mut self) {
-        self.index
-            .follow(&self.state, &std::mem::take(&mut self.waiting));
+        self.index.follow(&self.state, &std::mem::take(&mut self.waiting));
     }
 
     fn generation(&self, name: &str) -> u32 {
-        self.state
-            .provider(uuid(name))
-            .map_or(0, |row| row.generation)
-            + 1
+        self.state.provider(uuid(name)).map_or(0, |row| row.generation) + 1
     }
 
     pub fn provider(&mut self, name: &str, parent: Option<&str>) {
@@ -108,10 +87,7 @@ impl World {
 
     pub fn hang(&mut self, name: &str, parent: Option<&str>) {
         let row = self.state.provider(uuid(name)).expect("it exists");
-        let before = row
-            .parent
-            .and_then(|id| self.state.provider_row(id))
-            .map(|row| row.uuid);
+        let before = row.parent.and_then(|id| self.state.provider_row(id)).map(|row| row.uuid);
         let generation = row.generation;
         self.apply(Event::ProviderUpdated(ProviderUpdated {
             provider: uuid(name),
@@ -128,11 +104,7 @@ impl World {
         self.apply(Event::InventoryChanged(InventoryChanged {
             provider: uuid(name),
             generation,
-            changes: vec![InventoryBeforeAfter {
-                class: class.into(),
-                before: None,
-                after,
-            }],
+            changes: vec![InventoryBeforeAfter { class: class.into(), before: None, after }],
         }));
     }
 
@@ -145,16 +117,11 @@ impl World {
     pub fn traits(&mut self, name: &str, wanted: &[&str]) {
         for one in wanted {
             if self.state.traits().id(one).is_none() {
-                self.apply(Event::TraitCreated(Name {
-                    name: one.to_string(),
-                }));
+                self.apply(Event::TraitCreated(Name { name: one.to_string() }));
             }
         }
         let row = self.state.provider(uuid(name)).expect("it exists").clone();
-        let before = row
-            .traits
-            .iter()
-            .map(|&id| self.state.traits().name(id).to_string());
+        let before = row.traits.iter().map(|&id| self.state.traits().name(id).to_string());
         let (added, removed) = difference(before.collect(), wanted);
         let generation = self.generation(name);
         self.apply(Event::TraitsChanged(TraitsChanged {
@@ -167,10 +134,7 @@ impl World {
 
     pub fn aggregates(&mut self, name: &str, wanted: &[&str]) {
         let row = self.state.provider(uuid(name)).expect("it exists").clone();
-        let before = row
-            .aggregates
-            .iter()
-            .map(|&id| self.state.aggregates().name(id).to_string());
+        let before = row.aggregates.iter().map(|&id| self.state.aggregates().name(id).to_string());
         let (added, removed) = difference(before.collect(), wanted);
         let generation = self.generation(name);
         self.apply(Event::AggregatesChanged(AggregatesChanged {
@@ -187,11 +151,7 @@ impl World {
         let class_id = self.state.classes().id(class).expect("it exists");
         let row = self.state.provider(uuid(name)).expect("it exists");
         let before = row.inventory(class_id).expect("there is inventory").held;
-        let change = |before, after| AmountChange {
-            class: class.into(),
-            before,
-            after,
-        };
+        let change = |before, after| AmountChange { class: class.into(), before, after };
         let generation = self.generation(name);
         self.apply(Event::Claimed(AllocationEvent {
             consumers: vec![ConsumerChange {
@@ -241,11 +201,7 @@ impl World {
     }
 
     pub fn name(&self, id: u32) -> String {
-        self.state
-            .provider_row(id)
-            .expect("it exists")
-            .name
-            .to_string()
+        self.state.provider_row(id).expect("it exists").name.to_string()
     }
 
     pub fn spell(&self, found: &Found) -> Vec<Plain> {
@@ -260,10 +216,7 @@ impl World {
                 }
             }
             let mapping = candidate.mappings().map(|(suffix, providers)| {
-                (
-                    suffix.to_string(),
-                    providers.iter().map(|&id| self.name(id)).collect(),
-                )
+                (suffix.to_string(), providers.iter().map(|&id| self.name(id)).collect())
             });
             all.push((amounts, mapping.collect()));
         }
@@ -273,19 +226,13 @@ impl World {
 
 fn difference(before: BTreeSet<String>, wanted: &[&str]) -> (Vec<String>, Vec<String>) {
     let now: BTreeSet<String> = wanted.iter().map(|name| name.to_string()).collect();
-    (
-        now.difference(&before).cloned().collect(),
-        before.difference(&now).cloned().collect(),
-    )
+    (now.difference(&before).cloned().collect(), before.difference(&now).cloned().collect())
 }
 
 /// A query of one group for each `(suffix, resources)`; resources as in `VCPU:1,DISK_GB:2`.
 pub fn query(groups: &[(&str, &str)]) -> Query {
     Query {
-        groups: groups
-            .iter()
-            .map(|&(suffix, resources)| group(suffix, resources))
-            .collect(),
+        groups: groups.iter().map(|&(suffix, resources)| group(suffix, resources)).collect(),
         nested_allowed: true,
         ..Query::default()
     }
@@ -298,11 +245,7 @@ pub fn group(suffix: &str, resources: &str) -> Group {
     };
     Group {
         suffix: suffix.into(),
-        resources: resources
-            .split(',')
-            .filter(|text| !text.is_empty())
-            .map(pair)
-            .collect(),
+        resources: resources.split(',').filter(|text| !text.is_empty()).map(pair).collect(),
         ..Group::default()
     }
 }

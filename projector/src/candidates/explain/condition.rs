@@ -112,42 +112,27 @@ pub(super) fn of(group: &Group, roots: &RootTraits) -> Vec<Condition> {
         group
             .resources
             .iter()
-            .map(|(class, amount)| Condition::Resource {
-                class: class.clone(),
-                amount: *amount,
-            }),
+            .map(|(class, amount)| Condition::Resource { class: class.clone(), amount: *amount }),
     );
     for condition in &group.required {
         match condition {
-            TraitCondition::AllOf(names) => all.extend(names.iter().map(|name| Condition::Trait {
-                any_of: vec![name.clone()],
-            })),
-            TraitCondition::AnyOf(names) => all.push(Condition::Trait {
-                any_of: names.clone(),
-            }),
+            TraitCondition::AllOf(names) => {
+                all.extend(names.iter().map(|name| Condition::Trait { any_of: vec![name.clone()] }))
+            }
+            TraitCondition::AnyOf(names) => all.push(Condition::Trait { any_of: names.clone() }),
         }
     }
     let no_trait = |name: &String| Condition::NoTrait { name: name.clone() };
-    let aggregate = |any_of: &Vec<String>| Condition::Aggregate {
-        any_of: any_of.clone(),
-    };
+    let aggregate = |any_of: &Vec<String>| Condition::Aggregate { any_of: any_of.clone() };
     let no_aggregate = |name: &String| Condition::NoAggregate { name: name.clone() };
-    let tree = |provider: &String| Condition::Tree {
-        provider: provider.clone(),
-    };
+    let tree = |provider: &String| Condition::Tree { provider: provider.clone() };
     let root_trait = |name: &String| Condition::RootTrait { name: name.clone() };
     let no_root_trait = |name: &String| Condition::NoRootTrait { name: name.clone() };
     all.extend(group.forbidden.iter().map(no_trait));
     all.extend(group.member_of.iter().map(aggregate));
     all.extend(group.forbidden_aggregates.iter().map(no_aggregate));
     // A group without resources ignores `in_tree` (API reference, "Algorithm", step 1).
-    all.extend(
-        group
-            .in_tree
-            .iter()
-            .filter(|_| !group.resources.is_empty())
-            .map(tree),
-    );
+    all.extend(group.in_tree.iter().filter(|_| !group.resources.is_empty()).map(tree));
     all.extend(roots.required.iter().map(root_trait));
     all.extend(roots.forbidden.iter().map(no_root_trait));
     all
@@ -155,11 +140,7 @@ pub(super) fn of(group: &Group, roots: &RootTraits) -> Vec<Condition> {
 
 /// Whether all classes and traits of a query exist.
 pub(super) fn check_names(index: &CandidateIndex, query: &Query) -> Result<(), NameError> {
-    let roots = query
-        .root_required
-        .required
-        .iter()
-        .chain(&query.root_required.forbidden);
+    let roots = query.root_required.required.iter().chain(&query.root_required.forbidden);
     check_traits(index, roots)?;
     for group in &query.groups {
         for (class, _) in &group.resources {
@@ -201,34 +182,15 @@ impl fmt::Display for Lack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Inventory { class } => write!(f, "has no {class}"),
-            Self::Free {
-                class,
-                needed,
-                free,
-            } => write!(f, "{class}: needs {needed}, {free} free"),
-            Self::MinUnit {
-                class,
-                needed,
-                min_unit,
-            } => {
+            Self::Free { class, needed, free } => write!(f, "{class}: needs {needed}, {free} free"),
+            Self::MinUnit { class, needed, min_unit } => {
                 write!(f, "{class}: min_unit {min_unit} > {needed}")
             }
-            Self::MaxUnit {
-                class,
-                needed,
-                max_unit,
-            } => {
+            Self::MaxUnit { class, needed, max_unit } => {
                 write!(f, "{class}: max_unit {max_unit} < {needed}")
             }
-            Self::StepSize {
-                class,
-                needed,
-                step_size,
-            } => {
-                write!(
-                    f,
-                    "{class}: {needed} is no multiple of step_size {step_size}"
-                )
+            Self::StepSize { class, needed, step_size } => {
+                write!(f, "{class}: {needed} is no multiple of step_size {step_size}")
             }
             Self::Condition { unmet } => match unmet {
                 Condition::Trait { any_of } => write!(f, "lacks {}", any_of.join(" or ")),

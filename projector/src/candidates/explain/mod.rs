@@ -79,13 +79,7 @@ pub struct StepLeft {
 pub fn explain(index: &CandidateIndex, query: &Query) -> Result<Explanation, NameError> {
     condition::check_names(index, query)?;
     let limit = Some(query.limit.unwrap_or(COUNTED).min(COUNTED));
-    let found = search(
-        index,
-        &Query {
-            limit,
-            ..query.clone()
-        },
-    )?;
+    let found = search(index, &Query { limit, ..query.clone() })?;
     let groups = query.groups.iter().map(|group| {
         let scope = Scope::new(index, group);
         let conditions = condition::of(group, &query.root_required);
@@ -134,7 +128,5 @@ fn hosts(index: &CandidateIndex, query: &Query) -> usize {
         return 0;
     }
     let mut problem = Problem::default();
-    Anchors::new(&plan)
-        .filter(|&anchor| problem.set_up(&plan, anchor))
-        .count()
+    Anchors::new(&plan).filter(|&anchor| problem.set_up(&plan, anchor)).count()
 }

@@ -28,10 +28,7 @@ type Rank = (usize, Reverse<usize>, ProviderId);
 
 impl Nearest {
     pub(super) fn new(most: usize) -> Self {
-        Self {
-            most,
-            kept: Vec::with_capacity(most + 1),
-        }
+        Self { most, kept: Vec::with_capacity(most + 1) }
     }
 
     /// Considers one who passed the first `passed` conditions.
@@ -42,10 +39,7 @@ impl Nearest {
         let rank = (lacks.len(), Reverse(passed), subject);
         let at = self.kept.partition_point(|(other, _)| *other < rank);
         if at < self.most {
-            self.kept.insert(
-                at,
-                (rank, lacks.into_iter().map(|(_, lack)| lack).collect()),
-            );
+            self.kept.insert(at, (rank, lacks.into_iter().map(|(_, lack)| lack).collect()));
             self.kept.truncate(self.most);
         }
     }
@@ -54,11 +48,7 @@ impl Nearest {
         let spell = |((_, _, subject), lacks): (Rank, _)| {
             let row = index.row(subject)?;
             let (provider, name) = (row.uuid.to_string(), row.name.to_string());
-            Some(NearMiss {
-                provider,
-                name,
-                lacks,
-            })
+            Some(NearMiss { provider, name, lacks })
         };
         self.kept.into_iter().filter_map(spell).collect()
     }

@@ -30,16 +30,8 @@ impl<'a> Scope<'a> {
     pub(super) fn new(index: &'a CandidateIndex, group: &'a Group) -> Self {
         let flat = !index.trees().any_nested() && index.sharing().is_none();
         let together = group.is_unsuffixed() && !group.resources.is_empty() && !flat;
-        let subject = if together {
-            Subject::Hosts
-        } else {
-            Subject::Providers
-        };
-        Self {
-            index,
-            group,
-            subject,
-        }
+        let subject = if together { Subject::Hosts } else { Subject::Providers };
+        Self { index, group, subject }
     }
 
     pub(super) fn subject(&self) -> Subject {
@@ -60,10 +52,8 @@ impl<'a> Scope<'a> {
         match self.subject {
             Subject::Providers => providers.into_iter().collect(),
             Subject::Hosts => {
-                let roots: RoaringBitmap = providers
-                    .iter()
-                    .map(|id| self.index.trees().root(id))
-                    .collect();
+                let roots: RoaringBitmap =
+                    providers.iter().map(|id| self.index.trees().root(id)).collect();
                 roots.into_iter().collect()
             }
         }
@@ -94,23 +84,21 @@ impl<'a> Scope<'a> {
             Condition::Resource { class, amount } => {
                 return totals::lack_of_all(self.index, rows, class, *amount);
             }
-            Condition::Trait { any_of } => rows
-                .iter()
-                .any(|row| any_of.iter().any(|name| self.has(row, name))),
+            Condition::Trait { any_of } => {
+                rows.iter().any(|row| any_of.iter().any(|name| self.has(row, name)))
+            }
             // Of a host's providers, those that give something must not have it.
             Condition::NoTrait { name } => {
                 self.group.resources.iter().all(|(class, amount)| {
-                    let mut serving = rows
-                        .iter()
-                        .filter(|row| self.serves(row, class, *amount))
-                        .peekable();
+                    let mut serving =
+                        rows.iter().filter(|row| self.serves(row, class, *amount)).peekable();
                     serving.peek().is_none() || serving.any(|row| !self.has(row, name))
                 }) && (!self.group.resources.is_empty()
                     || !rows.iter().any(|row| self.has(row, name)))
             }
-            Condition::Aggregate { any_of } => rows
-                .iter()
-                .any(|row| any_of.iter().any(|name| self.is_in(row, name))),
+            Condition::Aggregate { any_of } => {
+                rows.iter().any(|row| any_of.iter().any(|name| self.is_in(row, name)))
+            }
             Condition::NoAggregate { name } => {
                 let own = self.index.row(subject);
                 !own.is_some_and(|row| self.is_in(row, name))
@@ -127,9 +115,7 @@ impl<'a> Scope<'a> {
                 !self.root(subject).is_some_and(|row| self.has(row, name))
             }
         };
-        (!met).then(|| Lack::Condition {
-            unmet: condition.clone(),
-        })
+        (!met).then(|| Lack::Condition { unmet: condition.clone() })
     }
 
     fn root(&self, subject: ProviderId) -> Option<&Provider> {
@@ -147,18 +133,10 @@ impl<'a> Scope<'a> {
     }
 
     fn has(&self, row: &Provider, name: &str) -> bool {
-        self.index
-            .state()
-            .traits()
-            .id(name)
-            .is_some_and(|id| row.has_trait(id))
+        self.index.state().traits().id(name).is_some_and(|id| row.has_trait(id))
     }
 
     fn is_in(&self, row: &Provider, name: &str) -> bool {
-        self.index
-            .state()
-            .aggregates()
-            .number(name)
-            .is_some_and(|number| row.is_in(number))
+        self.index.state().aggregates().number(name).is_some_and(|number| row.is_in(number))
     }
 }

@@ -38,11 +38,7 @@ pub struct ClassTotals {
 
 /// The totals of each class that a group asks for.
 pub(super) fn of(index: &CandidateIndex, group: &Group) -> Vec<ClassTotals> {
-    group
-        .resources
-        .iter()
-        .map(|(class, needed)| totals(index, class, *needed))
-        .collect()
+    group.resources.iter().map(|(class, needed)| totals(index, class, *needed)).collect()
 }
 
 fn totals(index: &CandidateIndex, class: &str, needed: u64) -> ClassTotals {
@@ -98,25 +94,13 @@ fn lack(row: &ProviderInventory, class: &str, needed: u64) -> Option<Lack> {
     let it = &row.inventory;
     let class = || class.to_string();
     if needed > u64::from(it.max_unit) {
-        return Some(Lack::MaxUnit {
-            class: class(),
-            needed,
-            max_unit: it.max_unit,
-        });
+        return Some(Lack::MaxUnit { class: class(), needed, max_unit: it.max_unit });
     }
     if needed < u64::from(it.min_unit) {
-        return Some(Lack::MinUnit {
-            class: class(),
-            needed,
-            min_unit: it.min_unit,
-        });
+        return Some(Lack::MinUnit { class: class(), needed, min_unit: it.min_unit });
     }
     if it.step_size > 1 && !needed.is_multiple_of(u64::from(it.step_size)) {
-        return Some(Lack::StepSize {
-            class: class(),
-            needed,
-            step_size: it.step_size,
-        });
+        return Some(Lack::StepSize { class: class(), needed, step_size: it.step_size });
     }
     let free = row.free();
     (i64::try_from(needed).unwrap_or(i64::MAX) > free).then(|| Lack::Free {
@@ -133,9 +117,7 @@ pub(super) fn lack_of_all(
     class: &str,
     needed: u64,
 ) -> Option<Lack> {
-    let none = Lack::Inventory {
-        class: class.to_string(),
-    };
+    let none = Lack::Inventory { class: class.to_string() };
     let Some(id) = index.state().classes().id(class) else {
         return Some(none);
     };
