@@ -91,6 +91,15 @@ fn time(label: &str, w: &World, q: &Query) {
     }
     eprintln!("{label:40} {len:7} candidates {:10.1} us", best * 1e6);
 }
+fn cpu() -> u64 {
+    std::fs::read_to_string("/proc/thread-self/schedstat")
+        .unwrap()
+        .split(' ')
+        .next()
+        .unwrap()
+        .parse()
+        .unwrap()
+}
 fn main_q() -> Query {
     let mut q = query(&[("", "VCPU:1,DISK_GB:10,MEMORY_MB:256")]);
     q.groups[0].member_of = vec![strings(&["a"])];
