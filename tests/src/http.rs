@@ -31,7 +31,8 @@ impl Answer {
         if self.bytes.is_empty() {
             return Value::Null;
         }
-        serde_json::from_slice(&self.bytes).unwrap_or_else(|error| panic!("not JSON ({error}): {}", self.text()))
+        serde_json::from_slice(&self.bytes)
+            .unwrap_or_else(|error| panic!("not JSON ({error}): {}", self.text()))
     }
 
     /// The body as text.
@@ -41,12 +42,18 @@ impl Answer {
 
     /// The first header of a name (in lower case).
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+        self.headers
+            .iter()
+            .find(|(key, _)| key == name)
+            .map(|(_, value)| value.as_str())
     }
 
     /// The message of the first error, as Placement's clients read it; empty if there is none.
     pub fn detail(&self) -> String {
-        self.json()["errors"][0]["detail"].as_str().unwrap_or_default().to_owned()
+        self.json()["errors"][0]["detail"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
     }
 
     /// Itself, if it has this status; otherwise panics with the body.
@@ -75,8 +82,15 @@ impl Client {
             .proxy(None)
             .build()
             .into();
-        let client = Client { agent, base: base.to_owned(), headers: Vec::new() };
-        client.with("x-auth-token", "admin").with("accept", "application/json").microversion(NEWEST)
+        let client = Client {
+            agent,
+            base: base.to_owned(),
+            headers: Vec::new(),
+        };
+        client
+            .with("x-auth-token", "admin")
+            .with("accept", "application/json")
+            .microversion(NEWEST)
     }
 
     /// The same client with another microversion; an empty one sends none, which means 1.0.
@@ -107,8 +121,15 @@ impl Client {
     }
 
     /// Send a request. An error means that the outcome is not known: no answer came.
-    pub fn send(&self, method: &str, path: &str, body: Option<&[u8]>) -> Result<Answer, ureq::Error> {
-        let mut request = ureq::http::Request::builder().method(method).uri(format!("{}{path}", self.base));
+    pub fn send(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<&[u8]>,
+    ) -> Result<Answer, ureq::Error> {
+        let mut request = ureq::http::Request::builder()
+            .method(method)
+            .uri(format!("{}{path}", self.base));
         for (name, value) in &self.headers {
             request = request.header(name, value);
         }
@@ -117,9 +138,12 @@ impl Client {
                 if !self.headers.iter().any(|(name, _)| name == "content-type") {
                     request = request.header("content-type", "application/json");
                 }
-                self.agent.run(request.body(bytes).map_err(ureq::Error::from)?)?
+                self.agent
+                    .run(request.body(bytes).map_err(ureq::Error::from)?)?
             }
-            None => self.agent.run(request.body(()).map_err(ureq::Error::from)?)?,
+            None => self
+                .agent
+                .run(request.body(()).map_err(ureq::Error::from)?)?,
         };
         read(answer)
     }
@@ -147,7 +171,10 @@ impl Client {
     /// GET that must answer 200 with JSON.
     #[track_caller]
     pub fn read(&self, path: &str) -> Value {
-        self.get(path).expect("the server answers").expect(200).json()
+        self.get(path)
+            .expect("the server answers")
+            .expect(200)
+            .json()
     }
 }
 
@@ -156,8 +183,17 @@ fn read(answer: ureq::http::Response<ureq::Body>) -> Result<Answer, ureq::Error>
     let headers = parts
         .headers
         .iter()
-        .map(|(name, value)| (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
+        .map(|(name, value)| {
+            (
+                name.to_string(),
+                String::from_utf8_lossy(value.as_bytes()).into_owned(),
+            )
+        })
         .collect();
     let bytes = body.with_config().limit(LARGEST).read_to_vec()?;
-    Ok(Answer { status: parts.status.as_u16(), headers, bytes })
+    Ok(Answer {
+        status: parts.status.as_u16(),
+        headers,
+        bytes,
+    })
 }

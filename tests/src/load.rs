@@ -82,11 +82,16 @@ impl Worker {
             }
             Ok(answer) if answer.status == 409 => {
                 let detail = answer.detail();
-                assert!(detail.contains("exceed the capacity"), "refused for another reason: {detail}\n{write:?}");
+                assert!(
+                    detail.contains("exceed the capacity"),
+                    "refused for another reason: {detail}\n{write:?}"
+                );
                 self.refused += 1;
                 Outcome::Refused
             }
-            Ok(answer) if answer.status != 503 => panic!("{}: {}\n{write:?}", answer.status, answer.text()),
+            Ok(answer) if answer.status != 503 => {
+                panic!("{}: {}\n{write:?}", answer.status, answer.text())
+            }
             Ok(_) | Err(_) => Outcome::Unknown(write),
         }
     }
@@ -95,12 +100,24 @@ impl Worker {
     pub fn settle(&mut self, client: &Client, write: &Write) {
         let read = |consumer: &String| {
             let (holding, generation) = books::read(client, consumer);
-            Known { holding, generation }
+            Known {
+                holding,
+                generation,
+            }
         };
         let found: Vec<Known> = write.iter().map(|(consumer, _)| read(consumer)).collect();
-        let before: Vec<Known> = write.iter().map(|(consumer, _)| self.known(consumer)).collect();
-        let after: Vec<Known> = write.iter().map(|(consumer, holding)| self.after(consumer, holding)).collect();
-        assert!(found == before || found == after, "half applied:\nfound  {found:?}\nbefore {before:?}\nafter  {after:?}");
+        let before: Vec<Known> = write
+            .iter()
+            .map(|(consumer, _)| self.known(consumer))
+            .collect();
+        let after: Vec<Known> = write
+            .iter()
+            .map(|(consumer, holding)| self.after(consumer, holding))
+            .collect();
+        assert!(
+            found == before || found == after,
+            "half applied:\nfound  {found:?}\nbefore {before:?}\nafter  {after:?}"
+        );
         if found == after {
             self.enter(write);
         }
@@ -110,7 +127,14 @@ impl Worker {
     pub fn check<'a>(&self, client: &Client, which: impl IntoIterator<Item = &'a String>) {
         for consumer in which {
             let (holding, generation) = books::read(client, consumer);
-            assert_eq!(Known { holding, generation }, self.known(consumer), "consumer {consumer}");
+            assert_eq!(
+                Known {
+                    holding,
+                    generation
+                },
+                self.known(consumer),
+                "consumer {consumer}"
+            );
         }
     }
 
@@ -126,7 +150,10 @@ impl Worker {
     /// How a consumer looks after a write: an emptied one is gone, and a new one starts at 1.
     fn after(&self, consumer: &str, holding: &Holding) -> Known {
         let generation = self.known(consumer).generation.unwrap_or(0) + 1;
-        Known { holding: holding.clone(), generation: (!holding.is_empty()).then_some(generation) }
+        Known {
+            holding: holding.clone(),
+            generation: (!holding.is_empty()).then_some(generation),
+        }
     }
 
     fn enter(&mut self, write: &Write) {
@@ -135,7 +162,11 @@ impl Worker {
             self.known.insert(consumer.clone(), after);
         }
         let known = &self.known;
-        self.moves.retain(|(_, migration)| known.get(migration).is_some_and(|known| !known.holding.is_empty()));
+        self.moves.retain(|(_, migration)| {
+            known
+                .get(migration)
+                .is_some_and(|known| !known.holding.is_empty())
+        });
         if let [(instance, left), (migration, taken)] = write.as_slice()
             && left.is_empty()
             && !taken.is_empty()
@@ -150,7 +181,9 @@ impl Worker {
             return self.continue_move();
         }
         let free: Vec<String> = self.unmoved().cloned().collect();
-        let Some(consumer) = (!free.is_empty()).then(|| free[self.random.random_range(0..free.len())].clone()) else {
+        let Some(consumer) =
+            (!free.is_empty()).then(|| free[self.random.random_range(0..free.len())].clone())
+        else {
             return self.claim();
         };
         let crowded = free.len() >= CONSUMERS;
@@ -164,22 +197,36 @@ impl Worker {
 
     /// Consumers with a holding that are on neither side of a move.
     fn unmoved(&self) -> impl Iterator<Item = &String> {
-        let moving = |consumer: &String| self.moves.iter().any(|(i, m)| i == consumer || m == consumer);
-        self.known.iter().filter(move |(consumer, known)| !known.holding.is_empty() && !moving(consumer)).map(|(consumer, _)| consumer)
+        let moving = |consumer: &String| {
+            self.moves
+                .iter()
+                .any(|(i, m)| i == consumer || m == consumer)
+        };
+        self.known
+            .iter()
+            .filter(move |(consumer, known)| !known.holding.is_empty() && !moving(consumer))
+            .map(|(consumer, _)| consumer)
     }
 
     fn claim(&mut self) -> Write {
-        vec![(seed::uuid(&mut self.random).to_string(), self.some_holding())]
+        vec![(
+            seed::uuid(&mut self.random).to_string(),
+            self.some_holding(),
+        )]
     }
 
     fn open_move(&mut self, instance: String) -> Write {
         let holding = self.known(&instance).holding;
-        vec![(instance, Holding::new()), (seed::uuid(&mut self.random).to_string(), holding)]
+        vec![
+            (instance, Holding::new()),
+            (seed::uuid(&mut self.random).to_string(), holding),
+        ]
     }
 
     /// Claim the destination, or confirm, or revert.
     fn continue_move(&mut self) -> Write {
-        let (instance, migration) = self.moves[self.random.random_range(0..self.moves.len())].clone();
+        let (instance, migration) =
+            self.moves[self.random.random_range(0..self.moves.len())].clone();
         let source = self.known(&migration).holding;
         if self.known(&instance).holding.is_empty() && self.random.random_bool(0.8) {
             return vec![(instance, self.some_holding())];
@@ -195,9 +242,14 @@ impl Worker {
         let count = self.random.random_range(1..=3.min(self.providers.len()));
         let mut holding = Holding::new();
         for _ in 0..count {
-            let provider = self.providers[self.random.random_range(0..self.providers.len())].clone();
+            let provider =
+                self.providers[self.random.random_range(0..self.providers.len())].clone();
             let random = &mut self.random;
-            let amounts = self.classes.iter().map(|class| (class.clone(), random.random_range(1..=6))).collect();
+            let amounts = self
+                .classes
+                .iter()
+                .map(|class| (class.clone(), random.random_range(1..=6)))
+                .collect();
             holding.insert(provider, amounts);
         }
         holding
@@ -211,8 +263,10 @@ impl Worker {
             }
             return client.put(&path, &self.body(consumer, holding));
         }
-        let body: serde_json::Map<String, Value> =
-            write.iter().map(|(consumer, holding)| (consumer.clone(), self.body(consumer, holding))).collect();
+        let body: serde_json::Map<String, Value> = write
+            .iter()
+            .map(|(consumer, holding)| (consumer.clone(), self.body(consumer, holding)))
+            .collect();
         client.post("/allocations", &body.into())
     }
 

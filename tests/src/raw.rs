@@ -16,8 +16,15 @@ pub fn exchange(port: u16, bytes: &[u8]) -> Vec<u8> {
     let _ = stream.shutdown(Shutdown::Write);
     let mut answer = Vec::new();
     if let Err(error) = stream.read_to_end(&mut answer) {
-        let waited = matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut);
-        assert!(!waited, "no end after {PATIENCE:?}: sent {}", String::from_utf8_lossy(&bytes[..bytes.len().min(300)]));
+        let waited = matches!(
+            error.kind(),
+            std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut
+        );
+        assert!(
+            !waited,
+            "no end after {PATIENCE:?}: sent {}",
+            String::from_utf8_lossy(&bytes[..bytes.len().min(300)])
+        );
     }
     answer
 }
@@ -45,13 +52,21 @@ pub fn request(port: u16, method: &str, path: &[u8], headers: &str, body: &[u8])
 pub fn status(answer: &[u8]) -> Option<u16> {
     let line = answer.split(|&byte| byte == b'\r').next()?;
     let text = std::str::from_utf8(line).ok()?;
-    text.strip_prefix("HTTP/1.")?.split(' ').nth(1)?.parse().ok()
+    text.strip_prefix("HTTP/1.")?
+        .split(' ')
+        .nth(1)?
+        .parse()
+        .ok()
 }
 
 /// A connection that is only opened.
 pub fn connect(port: u16) -> TcpStream {
     let stream = TcpStream::connect(("127.0.0.1", port)).expect("the server takes connections");
-    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
-    stream.set_write_timeout(Some(PATIENCE)).expect("a timeout can be set");
+    stream
+        .set_read_timeout(Some(PATIENCE))
+        .expect("a timeout can be set");
+    stream
+        .set_write_timeout(Some(PATIENCE))
+        .expect("a timeout can be set");
     stream
 }

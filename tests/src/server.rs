@@ -38,14 +38,20 @@ impl Server {
 
     /// The same with further arguments and environment variables.
     pub fn with(arguments: &[&str], environment: &[(&str, &str)]) -> Server {
-        let folder = tempfile::Builder::new().prefix("allocd-").tempdir().expect("a folder can be made");
+        let folder = tempfile::Builder::new()
+            .prefix("allocd-")
+            .tempdir()
+            .expect("a folder can be made");
         fs::create_dir(folder.path().join("data")).expect("a folder can be made");
         let mut server = Server {
             process: None,
             folder,
             port: free_port(),
             arguments: arguments.iter().map(|&word| word.to_owned()).collect(),
-            environment: environment.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect(),
+            environment: environment
+                .iter()
+                .map(|&(key, value)| (key.to_owned(), value.to_owned()))
+                .collect(),
         };
         server.restart();
         server
@@ -67,6 +73,13 @@ impl Server {
             assert!(taken && attempt < TRIES, "allocd does not start:\n{log}");
             self.port = free_port();
         }
+    }
+
+    /// Start it and kill it before it may be ready: a crash during recovery.
+    pub fn start_and_kill(&mut self, after: Duration) {
+        let mut process = self.spawn();
+        thread::sleep(after);
+        process.kill();
     }
 
     fn spawn(&self) -> Process {
@@ -96,7 +109,10 @@ impl Server {
             }
             thread::sleep(Duration::from_millis(5));
         }
-        panic!("allocd did not answer within {READY:?}:\n{}", process.log_tail());
+        panic!(
+            "allocd did not answer within {READY:?}:\n{}",
+            process.log_tail()
+        );
     }
 
     /// SIGKILL.
@@ -108,7 +124,10 @@ impl Server {
 
     /// SIGTERM; how it ended. A clean stop has the status 0.
     pub fn terminate(&mut self) -> ExitStatus {
-        self.process.take().expect("the server runs").terminate(STOP)
+        self.process
+            .take()
+            .expect("the server runs")
+            .terminate(STOP)
     }
 
     /// Whether the process is alive.
@@ -138,7 +157,10 @@ impl Server {
 
     /// The end of its output.
     pub fn log_tail(&self) -> String {
-        self.process.as_ref().map(Process::log_tail).unwrap_or_default()
+        self.process
+            .as_ref()
+            .map(Process::log_tail)
+            .unwrap_or_default()
     }
 }
 
