@@ -9,11 +9,13 @@
 
 pub mod binaries;
 pub mod books;
+pub mod garble;
 pub mod http;
 pub mod load;
 pub mod nats;
 pub mod process;
 pub mod raw;
+pub mod routes;
 pub mod seed;
 pub mod server;
 pub mod topology;
