@@ -5,7 +5,7 @@
 //! the last before its server died, it does not know the outcome; that one must be there
 //! in full or not at all.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rand::Rng;
 use rand::rngs::StdRng;
@@ -46,8 +46,12 @@ pub struct Worker {
     random: StdRng,
     providers: Vec<String>,
     classes: Vec<String>,
-    /// The consumers it ever wrote, by UUID.
+    /// The consumers that hold something.
     pub known: BTreeMap<String, Known>,
+    /// Those that held something once.
+    pub released: BTreeSet<String>,
+    /// Those written since this was last taken.
+    pub touched: BTreeSet<String>,
     /// Moves under way: instance and migration consumer.
     moves: Vec<(String, String)>,
     /// Writes acknowledged.
@@ -64,6 +68,8 @@ impl Worker {
             providers: providers.to_vec(),
             classes: classes.iter().map(|&class| class.to_owned()).collect(),
             known: BTreeMap::new(),
+            released: BTreeSet::new(),
+            touched: BTreeSet::new(),
             moves: Vec::new(),
             done: 0,
             refused: 0,
@@ -159,14 +165,18 @@ impl Worker {
     fn enter(&mut self, write: &Write) {
         for (consumer, holding) in write {
             let after = self.after(consumer, holding);
-            self.known.insert(consumer.clone(), after);
+            self.touched.insert(consumer.clone());
+            if holding.is_empty() {
+                self.known.remove(consumer);
+                self.released.insert(consumer.clone());
+            } else {
+                self.released.remove(consumer);
+                self.known.insert(consumer.clone(), after);
+            }
         }
         let known = &self.known;
-        self.moves.retain(|(_, migration)| {
-            known
-                .get(migration)
-                .is_some_and(|known| !known.holding.is_empty())
-        });
+        self.moves
+            .retain(|(_, migration)| known.contains_key(migration));
         if let [(instance, left), (migration, taken)] = write.as_slice()
             && left.is_empty()
             && !taken.is_empty()
@@ -195,17 +205,14 @@ impl Worker {
         }
     }
 
-    /// Consumers with a holding that are on neither side of a move.
+    /// Consumers that are on neither side of a move.
     fn unmoved(&self) -> impl Iterator<Item = &String> {
         let moving = |consumer: &String| {
             self.moves
                 .iter()
                 .any(|(i, m)| i == consumer || m == consumer)
         };
-        self.known
-            .iter()
-            .filter(move |(consumer, known)| !known.holding.is_empty() && !moving(consumer))
-            .map(|(consumer, _)| consumer)
+        self.known.keys().filter(move |consumer| !moving(consumer))
     }
 
     fn claim(&mut self) -> Write {

@@ -83,7 +83,7 @@ fn watch(client: &Client, providers: &[String], done: &AtomicBool) -> u64 {
 
 fn check_against_books(client: &Client, workers: &[Worker], providers: &[String]) {
     for worker in workers {
-        worker.check(client, worker.known.keys());
+        worker.check(client, worker.known.keys().chain(&worker.released));
     }
     let sums = books::sums(workers.iter().flat_map(Worker::holdings));
     for provider in providers {
