@@ -1,36 +1,59 @@
 //! Bytes straight to the server's socket: what no well-behaved client would send.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
 /// How long to wait for an answer, or for the end of the connection.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Send bytes, end the sending side, and read all that comes back. Empty if the server
-/// just closed the connection. Panics if nothing happens in time.
+/// How long the server gets to answer before it is told that nothing more will come.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Send bytes that may be no whole request, and read all that comes back. Empty if the
+/// server just closed the connection. Panics if it does not end in time.
+///
+/// The sending side is ended only after a pause: a server may drop a request whose client
+/// seems to be gone, and its answer is what is wanted here.
 pub fn exchange(port: u16, bytes: &[u8]) -> Vec<u8> {
     let mut stream = connect(port);
     // The server may answer and close before it has read everything.
     let _ = stream.write_all(bytes);
-    let _ = stream.shutdown(Shutdown::Write);
+    stream
+        .set_read_timeout(Some(PAUSE))
+        .expect("a timeout can be set");
     let mut answer = Vec::new();
-    if let Err(error) = stream.read_to_end(&mut answer) {
-        let waited = matches!(
-            error.kind(),
-            std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut
-        );
-        assert!(
-            !waited,
-            "no end after {PATIENCE:?}: sent {}",
-            String::from_utf8_lossy(&bytes[..bytes.len().min(300)])
-        );
+    if read_to_end(&mut stream, &mut answer) {
+        return answer;
     }
+    let _ = stream.shutdown(Shutdown::Write);
+    stream
+        .set_read_timeout(Some(PATIENCE))
+        .expect("a timeout can be set");
+    assert!(
+        read_to_end(&mut stream, &mut answer),
+        "no end after {PATIENCE:?}: sent {}",
+        start(bytes)
+    );
     answer
 }
 
-/// Send a request with a body and the headers that make it come to a handler; the status, or
-/// none if the server just closed the connection. `path` goes out as it is.
+/// Read until the connection ends; false if the time was up before.
+fn read_to_end(stream: &mut TcpStream, answer: &mut Vec<u8>) -> bool {
+    match stream.read_to_end(answer) {
+        Ok(_) => true,
+        // A reset ends it as well.
+        Err(error) => !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut),
+    }
+}
+
+/// The first bytes as text, for a message.
+fn start(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(&bytes[..bytes.len().min(300)]).into_owned()
+}
+
+/// Send a whole request with a body and the headers that make it come to a handler; the status,
+/// or none if the server just closed the connection. `path` goes out as it is.
 pub fn request(port: u16, method: &str, path: &[u8], headers: &str, body: &[u8]) -> Option<u16> {
     let mut bytes = Vec::with_capacity(path.len() + body.len() + 300);
     bytes.extend_from_slice(method.as_bytes());
@@ -45,7 +68,15 @@ pub fn request(port: u16, method: &str, path: &[u8], headers: &str, body: &[u8])
         .as_bytes(),
     );
     bytes.extend_from_slice(body);
-    status(&exchange(port, &bytes))
+    let mut stream = connect(port);
+    let _ = stream.write_all(&bytes);
+    let mut answer = Vec::new();
+    assert!(
+        read_to_end(&mut stream, &mut answer),
+        "no end after {PATIENCE:?}: sent {}",
+        start(&bytes)
+    );
+    status(&answer)
 }
 
 /// The status in the first line of an answer.

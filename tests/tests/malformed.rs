@@ -83,7 +83,7 @@ impl Site {
     /// Send a write that must be refused.
     fn refused(&self, method: &str, path: &str, headers: &str, body: &[u8]) {
         let status = raw::request(self.server.port(), method, path.as_bytes(), headers, body);
-        let refused = status.is_none_or(|status| (400..500).contains(&status));
+        let refused = status.is_some_and(|status| (400..500).contains(&status));
         assert!(refused, "{status:?} to {method} {path}: {}", shown(body));
     }
 
@@ -182,9 +182,19 @@ fn fuzzed_bodies() {
 #[test]
 fn bodies_that_are_too_large() {
     let site = Site::new();
-    let long = format!("{{\"name\": \"{}\"}}", "x".repeat(20 << 20));
-    site.refused("POST", "/resource_providers", JSON, long.as_bytes());
-    site.refused("POST", "/ledger/v1/commands", JSON, &vec![b' '; 20 << 20]);
+    let long = format!("{{\"name\": \"{}\"}}", "x".repeat(20 << 20)).into_bytes();
+    let blank = vec![b' '; 20 << 20];
+    for (path, body) in [
+        ("/resource_providers", long),
+        ("/ledger/v1/commands", blank),
+    ] {
+        let status = raw::request(site.server.port(), "POST", path.as_bytes(), JSON, &body);
+        // The server need not read it all, and its answer may be lost when it closes early.
+        assert!(
+            status.is_none_or(|status| (400..500).contains(&status)),
+            "{status:?} to POST {path}"
+        );
+    }
     for length in [
         "18446744073709551615",
         "99999999999999999999999",
