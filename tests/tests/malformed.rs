@@ -166,7 +166,7 @@ fn fuzzed_bodies() {
     for (part, (route, method, body)) in (1..).zip(site.writes()) {
         let mut random = seed::stream(seed, part);
         let text = body.to_string().into_bytes();
-        for round in 0..60 {
+        for round in 0..300 {
             let bytes = match round % 3 {
                 0 => garble::cut(&mut random, &text),
                 1 => garble::poison(&mut random, &text),
