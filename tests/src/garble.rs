@@ -82,6 +82,34 @@ pub fn wrong_everywhere() -> Vec<Vec<u8>> {
     texts
 }
 
+/// MessagePack that is no command: lengths that nothing follows, and nesting without end.
+pub fn wrong_messagepack() -> Vec<Vec<u8>> {
+    let mut texts: Vec<Vec<u8>> = [0xdd, 0xdf, 0xc6, 0xdb, 0xc9]
+        .into_iter()
+        .map(|kind| vec![kind, 0xff, 0xff, 0xff, 0xff])
+        .collect();
+    // A map of one entry named "claim" with such a value.
+    texts.extend(
+        texts
+            .clone()
+            .into_iter()
+            .map(|tail| [b"\x81\xa5claim".to_vec(), tail].concat()),
+    );
+    texts.extend([
+        vec![],
+        vec![0xc1],
+        vec![0x90],
+        vec![0x80],
+        vec![0xc0],
+        vec![0x91, 0xc0],
+    ]);
+    for depth in [1_000, 1_000_000] {
+        texts.push(vec![0x91; depth]);
+        texts.push(b"\x81\xa5claim".repeat(depth));
+    }
+    texts
+}
+
 /// The same body with one value of a wrong type or far out of range, for each of its values.
 /// As texts, since some of the numbers are beyond what [`Value`] can hold.
 pub fn wrong_values(body: &Value) -> Vec<String> {

@@ -13,7 +13,7 @@ pub struct Route {
 /// All routes of Placement's API and the ledger's own, around one provider and one consumer.
 pub fn all(provider: &str, consumer: &str) -> Vec<Route> {
     let mut routes = placement(provider, consumer);
-    routes.extend(ledger(consumer));
+    routes.extend(ledger(provider, consumer));
     routes
 }
 
@@ -87,18 +87,24 @@ fn placement(provider: &str, consumer: &str) -> Vec<Route> {
     ]
 }
 
-fn ledger(consumer: &str) -> Vec<Route> {
+fn ledger(provider: &str, consumer: &str) -> Vec<Route> {
+    let commands = "/ledger/v1/commands".to_owned();
+    let claim = json!({"claim": {
+        "consumer": consumer, "project_id": "p", "user_id": "u", "consumer_type": "INSTANCE",
+        "options": [{provider: {"VCPU": 1}}],
+    }});
+    let list = json!([{"create_provider": {"uuid": consumer, "name": "n", "parent": provider}}, {"create_trait": {"name": "CUSTOM_X"}}]);
+    let moved = json!({"move_to_migration": {"consumer": consumer, "migration": provider, "kind": "resize"}});
     vec![
-        writing(
-            "/ledger/v1/commands".to_owned(),
-            "POST",
-            json!({"release": {"consumer": consumer}}),
-        ),
+        Route {
+            path: commands,
+            writes: vec![("POST", claim), ("POST", list), ("POST", moved)],
+        },
         reading("/ledger/v1/events".to_owned()),
         reading("/ledger/v1/moves".to_owned()),
         reading(format!("/ledger/v1/moves/{consumer}")),
         reading(format!("/ledger/v1/consumers/{consumer}/history")),
-        reading(format!("/ledger/v1/providers/{consumer}/history")),
+        reading(format!("/ledger/v1/providers/{provider}/history")),
         reading("/ledger/v1/explain".to_owned()),
         reading("/ledger/v1/orphans".to_owned()),
         reading("/healthz".to_owned()),

@@ -178,6 +178,30 @@ fn fuzzed_bodies() {
     site.untouched();
 }
 
+/// MessagePack, which the ledger's own API takes, of the worst kind.
+#[test]
+fn messagepack_that_is_no_command() {
+    let site = Site::new();
+    let mut random = seed::stream(seed::seed(6), 0);
+    let mut texts = garble::wrong_messagepack();
+    texts.extend((0..300).map(|_| garble::rubbish(&mut random)));
+    for kind in [
+        "application/msgpack",
+        "application/x-msgpack",
+        "application/vnd.msgpack",
+    ] {
+        for text in &texts {
+            site.refused(
+                "POST",
+                "/ledger/v1/commands",
+                &format!("content-type: {kind}\r\n"),
+                text,
+            );
+        }
+    }
+    site.untouched();
+}
+
 /// Bodies larger than any limit, announced and sent, or announced only.
 #[test]
 fn bodies_that_are_too_large() {
