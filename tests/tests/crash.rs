@@ -94,14 +94,13 @@ impl Extent {
 
 /// Let the workers write until the server is killed after `time`.
 fn under_load(server: &mut Server, workers: &mut [Worker], time: Duration) -> Vec<Write> {
-    let base = server.client();
+    // Connections of their own: clones of one client would share one.
+    let clients: Vec<Client> = workers.iter().map(|_| server.client()).collect();
     thread::scope(|scope| {
         let running: Vec<_> = workers
             .iter_mut()
-            .map(|worker| {
-                let client = base.clone();
-                scope.spawn(move || work(worker, &client))
-            })
+            .zip(&clients)
+            .map(|(worker, client)| scope.spawn(move || work(worker, client)))
             .collect();
         thread::sleep(time);
         server.kill();
