@@ -103,6 +103,7 @@ fn under_load(server: &mut Server, workers: &mut [Worker], time: Duration) -> Ve
             .map(|(worker, client)| scope.spawn(move || work(worker, client)))
             .collect();
         thread::sleep(time);
+        assert!(server.running(), "the server ended by itself");
         server.kill();
         running
             .into_iter()
