@@ -47,7 +47,12 @@ pub enum Verb {
 #[derive(Debug, Args)]
 pub struct Target {
     /// The server's data directory; the server may be running
-    #[arg(long, value_name = "DIR", env = "ALLOCD_DATA_DIR", default_value = "./allocd-data")]
+    #[arg(
+        long,
+        value_name = "DIR",
+        env = "ALLOCD_DATA_DIR",
+        default_value = "./allocd-data"
+    )]
     pub data_dir: PathBuf,
     /// Print JSON for programs (history: one object a line)
     #[arg(long)]
@@ -188,11 +193,14 @@ impl FromStr for Point {
             return Ok(Self::Latest);
         }
         if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-            return text.parse().map(Self::Sequence).map_err(|_| "the sequence is too large".into());
+            return text
+                .parse()
+                .map(Self::Sequence)
+                .map_err(|_| "the sequence is too large".into());
         }
-        let time: jiff::Timestamp = text
-            .parse()
-            .map_err(|_| "neither a sequence, nor an RFC 3339 time (2026-11-30T03:00:00Z), nor `latest`")?;
+        let time: jiff::Timestamp = text.parse().map_err(
+            |_| "neither a sequence, nor an RFC 3339 time (2026-11-30T03:00:00Z), nor `latest`",
+        )?;
         Ok(Self::Time(Timestamp::from_micros(time.as_microsecond())))
     }
 }

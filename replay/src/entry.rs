@@ -66,7 +66,11 @@ pub(crate) enum By {
 
 impl Entry {
     /// The entry of a record, and its event if this program knows the kind.
-    pub fn of(source: &Source, record: &Record, names: &Names) -> Result<(Self, Option<Event>), Error> {
+    pub fn of(
+        source: &Source,
+        record: &Record,
+        names: &Names,
+    ) -> Result<(Self, Option<Event>), Error> {
         let header = &record.header;
         let (words, event) = match record.event() {
             Ok(event) => (event_words(&event, names), Some(event)),
@@ -136,7 +140,8 @@ impl By {
 impl Step {
     /// `generation 4 -> 5`, `generation 5`.
     pub fn words(self) -> String {
-        let word = |generation: Option<u32>| generation.map_or("none".to_owned(), |g| g.to_string());
+        let word =
+            |generation: Option<u32>| generation.map_or("none".to_owned(), |g| g.to_string());
         if self.before == self.after {
             format!("generation {}", word(self.after))
         } else {

@@ -1,11 +1,11 @@
 //! `replay history`: what happened to one thing, one line an event.
 
+use crate::GOOD;
 use crate::cli::HistoryArgs;
 use crate::entry::{Entry, Step};
 use crate::error::Error;
 use crate::names::Names;
 use crate::open::Source;
-use crate::GOOD;
 use anstyle::{AnsiColor, Style};
 use ledger::event::{AllocationEvent, Event};
 use ledger::ids::{ConsumerUuid, ProviderUuid};
@@ -18,11 +18,17 @@ const PAGE: usize = 1000;
 pub(crate) fn run(args: &HistoryArgs, out: &mut dyn Write) -> Result<u8, Error> {
     let subject = Subject::of(args)?;
     if args.generation.is_some() && !subject.has_generation() {
-        return Err(Error::Usage("--generation goes with --provider or --consumer".into()));
+        return Err(Error::Usage(
+            "--generation goes with --provider or --consumer".into(),
+        ));
     }
     let source = Source::open(&args.target)?;
     let names = Names::new(source.reader());
-    let mut walk = Walk { shown: 0, last: None, generation: before(&source, &subject, args.after)? };
+    let mut walk = Walk {
+        shown: 0,
+        last: None,
+        generation: before(&source, &subject, args.after)?,
+    };
     if !args.target.json {
         writeln!(out, "{}", subject.title(&names))?;
     }
@@ -56,9 +62,16 @@ impl Subject {
             let key = |text: &str| text.parse().ok().map(IndexKey::Move);
             return Ok(Self::Other(id.to_string(), key, format!("move {id}")));
         }
-        let id = args.request_id.clone().ok_or_else(|| Error::Usage("say whose history".into()))?;
+        let id = args
+            .request_id
+            .clone()
+            .ok_or_else(|| Error::Usage("say whose history".into()))?;
         let title = format!("request {id}");
-        Ok(Self::Other(id, |text| Some(IndexKey::RequestId(text.to_owned())), title))
+        Ok(Self::Other(
+            id,
+            |text| Some(IndexKey::RequestId(text.to_owned())),
+            title,
+        ))
     }
 
     fn key(&self) -> Option<IndexKey> {
@@ -76,7 +89,9 @@ impl Subject {
     fn title(&self, names: &Names) -> String {
         match self {
             Self::Consumer(consumer) => format!("History of consumer {consumer}"),
-            Self::Provider(provider) => format!("History of provider {}", names.provider_full(*provider)),
+            Self::Provider(provider) => {
+                format!("History of provider {}", names.provider_full(*provider))
+            }
             Self::Other(_, _, title) => format!("History of {title}"),
         }
     }
@@ -85,7 +100,11 @@ impl Subject {
     fn generation_after(&self, event: &Event) -> Option<Option<u32>> {
         match self {
             Self::Consumer(consumer) => allocations(event)
-                .and_then(|body| body.consumers.iter().find(|change| change.consumer == *consumer))
+                .and_then(|body| {
+                    body.consumers
+                        .iter()
+                        .find(|change| change.consumer == *consumer)
+                })
                 .map(|change| change.generation),
             Self::Provider(provider) => provider_generation(event, *provider),
             Self::Other(..) => None,
@@ -128,7 +147,10 @@ fn provider_generation(event: &Event, provider: ProviderUuid) -> Option<Option<u
 }
 
 fn changed_usage(body: &AllocationEvent, provider: ProviderUuid) -> Option<Option<u32>> {
-    body.providers.iter().find(|change| change.provider == provider).map(|change| Some(change.generation))
+    body.providers
+        .iter()
+        .find(|change| change.provider == provider)
+        .map(|change| Some(change.generation))
 }
 
 /// The generation that the subject had after event `after`.
@@ -161,16 +183,22 @@ impl Walk {
         names: &Names,
         out: &mut dyn Write,
     ) -> Result<bool, Error> {
-        let Some(key) = subject.key() else { return Ok(false) };
+        let Some(key) = subject.key() else {
+            return Ok(false);
+        };
         let mut after = args.after;
         loop {
             let sequences = source.reader().index(&key, after, PAGE)?;
-            let Some(&last) = sequences.last() else { return Ok(false) };
+            let Some(&last) = sequences.last() else {
+                return Ok(false);
+            };
             for sequence in sequences {
                 let (mut entry, event) = Entry::of(source, &source.record(sequence)?, names)?;
                 self.step(subject, &mut entry, event.as_ref());
                 let wanted = args.generation.is_none_or(|wanted| {
-                    entry.generation.is_some_and(|step| step.after == Some(wanted) && step.before != step.after)
+                    entry
+                        .generation
+                        .is_some_and(|step| step.after == Some(wanted) && step.before != step.after)
                 });
                 if !wanted {
                     continue;
@@ -188,7 +216,10 @@ impl Walk {
 
     fn step(&mut self, subject: &Subject, entry: &mut Entry, event: Option<&Event>) {
         if let Some(after) = event.and_then(|event| subject.generation_after(event)) {
-            entry.generation = Some(Step { before: self.generation, after });
+            entry.generation = Some(Step {
+                before: self.generation,
+                after,
+            });
             self.generation = after;
         }
     }
@@ -218,7 +249,10 @@ pub(crate) fn line(entry: &Entry) -> String {
         entry.generation.map(Step::words),
         Some(entry.by.words()).filter(|by| !by.is_empty()),
         entry.request_id.clone(),
-        entry.command_id.as_ref().map(|id| format!("command id {id}")),
+        entry
+            .command_id
+            .as_ref()
+            .map(|id| format!("command id {id}")),
     ];
     for part in more.into_iter().flatten() {
         line.push_str(" | ");
@@ -246,7 +280,11 @@ fn end_words(
     out: &mut dyn Write,
 ) -> Result<(), Error> {
     let Some((entry, event)) = &walk.last else {
-        writeln!(out, "Nothing on record in events 1 to {}.", source.head.sequence)?;
+        writeln!(
+            out,
+            "Nothing on record in events 1 to {}.",
+            source.head.sequence
+        )?;
         return Ok(());
     };
     if more {
@@ -254,14 +292,21 @@ fn end_words(
         return Ok(());
     }
     if let (Subject::Consumer(consumer), Some(event)) = (subject, event)
-        && let Some(change) = allocations(event)
-            .and_then(|body| body.consumers.iter().find(|change| change.consumer == *consumer))
+        && let Some(change) = allocations(event).and_then(|body| {
+            body.consumers
+                .iter()
+                .find(|change| change.consumer == *consumer)
+        })
         && change.generation.is_none()
     {
         writeln!(out, "It holds nothing since event {}.", entry.sequence)?;
     }
     if !entry.durable {
-        writeln!(out, "* not yet durable: the server has acknowledged events up to {}.", source.durable())?;
+        writeln!(
+            out,
+            "* not yet durable: the server has acknowledged events up to {}.",
+            source.durable()
+        )?;
     }
     Ok(())
 }

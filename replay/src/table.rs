@@ -11,7 +11,10 @@ pub(crate) struct Table {
 impl Table {
     /// A table with these column titles; `right` says which columns hold figures.
     pub fn new(titles: &[&str], right: &'static [bool]) -> Self {
-        Self { right, rows: vec![titles.iter().map(|&title| title.to_owned()).collect()] }
+        Self {
+            right,
+            rows: vec![titles.iter().map(|&title| title.to_owned()).collect()],
+        }
     }
 
     /// Adds a row.
@@ -23,7 +26,13 @@ impl Table {
     pub fn write(&self, out: &mut dyn Write, indent: usize) -> io::Result<()> {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let widths: Vec<usize> = (0..columns)
-            .map(|at| self.rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count()).max())
+            .map(|at| {
+                self.rows
+                    .iter()
+                    .filter_map(|row| row.get(at))
+                    .map(|cell| cell.chars().count())
+                    .max()
+            })
             .map(|width| width.unwrap_or(0))
             .collect();
         for row in &self.rows {

@@ -86,11 +86,21 @@ impl MaxRule {
         } else {
             Verdict::StillShort
         };
-        Some(Self { verdict, move_id: Some(entry.this.id), source_holder: Some(migration), figures })
+        Some(Self {
+            verdict,
+            move_id: Some(entry.this.id),
+            source_holder: Some(migration),
+            figures,
+        })
     }
 
     fn without(verdict: Verdict) -> Self {
-        Self { verdict, move_id: None, source_holder: None, figures: Vec::new() }
+        Self {
+            verdict,
+            move_id: None,
+            source_holder: None,
+            figures: Vec::new(),
+        }
     }
 
     /// The answer in sentences.
@@ -106,10 +116,17 @@ impl MaxRule {
                 )];
             }
             Verdict::NoMove => {
-                return vec![format!("It has nothing to do with {rule}: no move was in flight for it.")];
+                return vec![format!(
+                    "It has nothing to do with {rule}: no move was in flight for it."
+                )];
             }
         }];
-        lines.extend(self.figures.iter().filter(|figure| figure.is_telling()).map(Figure::words));
+        lines.extend(
+            self.figures
+                .iter()
+                .filter(|figure| figure.is_telling())
+                .map(Figure::words),
+        );
         if self.verdict == Verdict::WouldFit {
             lines.push(
                 "The server grants it to the native commands always, to plain Placement calls with \
@@ -127,7 +144,16 @@ impl Figure {
     }
 
     fn words(&self) -> String {
-        let Self { provider_name, class, source, asked, held_sum, held_max, capacity, .. } = self;
+        let Self {
+            provider_name,
+            class,
+            source,
+            asked,
+            held_sum,
+            held_max,
+            capacity,
+            ..
+        } = self;
         let verdict = match i128::from(*held_max) - i128::from(*capacity) {
             _ if self.fits => "fits".to_owned(),
             short => format!("short by {}", amount(class, short)),
@@ -143,9 +169,14 @@ impl Figure {
 }
 
 fn is_about_capacity(body: &Rejected) -> bool {
-    let shortages = body.shortages.iter().chain(body.passed_over.iter().flat_map(|option| &option.shortages));
+    let shortages = body
+        .shortages
+        .iter()
+        .chain(body.passed_over.iter().flat_map(|option| &option.shortages));
     matches!(body.cause, Cause::Capacity | Cause::NoOptionFits)
-        && shortages.into_iter().any(|shortage| shortage.cause == ShortageCause::Capacity)
+        && shortages
+            .into_iter()
+            .any(|shortage| shortage.cause == ShortageCause::Capacity)
 }
 
 /// The move that the refused command belongs to, who holds its source, and what was asked.
@@ -158,7 +189,10 @@ fn sides<'a>(
         let entry = named
             .filter(|entry| entry.this.instance == asked.consumer)
             .or_else(|| state.moves().live_of_instance(asked.consumer).next())?;
-        let migration = entry.this.migration.filter(|&id| state.consumer(id).is_some())?;
+        let migration = entry
+            .this
+            .migration
+            .filter(|&id| state.consumer(id).is_some())?;
         Some((entry, migration, asked))
     })
 }
@@ -177,12 +211,17 @@ fn figures(
             .filter(|other| other.consumer != asked.consumer && other.consumer != migration)
             .map(|other| write(state, other.consumer, &other.holding, None))
     };
-    let apart: Vec<Write> =
-        others().chain([write(state, asked.consumer, &asked.holding, None)]).collect();
+    let apart: Vec<Write> = others()
+        .chain([write(state, asked.consumer, &asked.holding, None)])
+        .collect();
     let linked: Vec<Write> = others()
         .chain([
             write(state, asked.consumer, &asked.holding, Some(link.clone())),
-            Write { consumer: migration, after: source.allocations.clone(), link: Some(link) },
+            Write {
+                consumer: migration,
+                after: source.allocations.clone(),
+                link: Some(link),
+            },
         ])
         .collect();
     let (sum, max) = (held_after(state, &apart), held_after(state, &linked));
@@ -211,7 +250,10 @@ fn figures(
 fn link_with(state: &State, migration: ConsumerUuid) -> Link {
     let own = state.consumer(migration).and_then(|row| row.link);
     match own.and_then(|id| Some((id, state.link(id)?))) {
-        Some((group, row)) => Link { group, overlap: row.overlap.clone() },
+        Some((group, row)) => Link {
+            group,
+            overlap: row.overlap.clone(),
+        },
         None => Link {
             group: LinkId(Uuid::max()),
             overlap: Overlap::Max(state.settings().overlap_classes.clone()),
@@ -222,24 +264,40 @@ fn link_with(state: &State, migration: ConsumerUuid) -> Link {
 fn write(state: &State, consumer: ConsumerUuid, holding: &Holding, link: Option<Link>) -> Write {
     let mut after = Allocations::new();
     for (provider, resources) in holding {
-        let Some(provider) = state.provider_id(*provider) else { continue };
+        let Some(provider) = state.provider_id(*provider) else {
+            continue;
+        };
         for (class, &amount) in resources {
             if let Some(class) = state.classes().id(class) {
-                after.push(Allocation { provider, class, amount });
+                after.push(Allocation {
+                    provider,
+                    class,
+                    amount,
+                });
             }
         }
     }
     after.sort_unstable();
-    Write { consumer, after, link }
+    Write {
+        consumer,
+        after,
+        link,
+    }
 }
 
 /// Whether the refusal's own figures are those of the rule.
 fn was_applied(state: &State, body: &Rejected, figures: &[Figure]) -> bool {
-    body.shortages.iter().filter(|shortage| shortage.cause == ShortageCause::Capacity).any(|shortage| {
-        let same = |figure: &&Figure| figure.provider == shortage.provider && figure.class == shortage.class;
-        let held = Account::of(state, shortage.provider, &shortage.class).map_or(0, |account| account.held);
-        figures.iter().find(same).is_some_and(|figure| {
-            figure.held_sum != figure.held_max && held + shortage.needed == figure.held_max
+    body.shortages
+        .iter()
+        .filter(|shortage| shortage.cause == ShortageCause::Capacity)
+        .any(|shortage| {
+            let same = |figure: &&Figure| {
+                figure.provider == shortage.provider && figure.class == shortage.class
+            };
+            let held = Account::of(state, shortage.provider, &shortage.class)
+                .map_or(0, |account| account.held);
+            figures.iter().find(same).is_some_and(|figure| {
+                figure.held_sum != figure.held_max && held + shortage.needed == figure.held_max
+            })
         })
-    })
 }

@@ -74,7 +74,9 @@ impl RefusalReport {
         let mut shortages: Vec<ShortageReport> = Vec::new();
         for shortage in body.shortages.iter().chain(of_options) {
             let told = |told: &ShortageReport| {
-                told.provider == shortage.provider && told.class == shortage.class && told.cause == shortage.cause
+                told.provider == shortage.provider
+                    && told.class == shortage.class
+                    && told.cause == shortage.cause
             };
             if !shortages.iter().any(told) {
                 shortages.push(shortage_report(before, body, shortage, now, names));
@@ -88,7 +90,11 @@ impl RefusalReport {
             move_words: move_words(before, body),
             asked: asked.collect(),
             shortages,
-            passed_over: body.passed_over.iter().map(|option| passed_over_words(option, names)).collect(),
+            passed_over: body
+                .passed_over
+                .iter()
+                .map(|option| passed_over_words(option, names))
+                .collect(),
             max_rule: MaxRule::of(before, body),
         }
     }
@@ -97,18 +103,30 @@ impl RefusalReport {
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "  {} was refused: {}", self.command, self.cause_words)?;
         if self.index > 0 {
-            writeln!(out, "  it was number {} of a list; the whole list was refused", self.index + 1)?;
+            writeln!(
+                out,
+                "  it was number {} of a list; the whole list was refused",
+                self.index + 1
+            )?;
         }
         if let Some(words) = &self.move_words {
             writeln!(out, "  about    {words}")?;
         }
         for asked in &self.asked {
-            writeln!(out, "  asked    for {} {}: {}", asked.role.word(), asked.consumer, asked.words)?;
+            writeln!(
+                out,
+                "  asked    for {} {}: {}",
+                asked.role.word(),
+                asked.consumer,
+                asked.words
+            )?;
         }
         for words in &self.passed_over {
             writeln!(out, "  {words}")?;
         }
-        self.shortages.iter().try_for_each(|shortage| shortage.write(out))?;
+        self.shortages
+            .iter()
+            .try_for_each(|shortage| shortage.write(out))?;
         for line in self.max_rule.iter().flat_map(MaxRule::words) {
             writeln!(out, "  {line}")?;
         }
@@ -137,16 +155,25 @@ fn shortage_report(
     names: &Names,
 ) -> ShortageReport {
     let wants = |holding: &Holding| {
-        holding.get(&shortage.provider).and_then(|resources| resources.get(&shortage.class)).copied()
+        holding
+            .get(&shortage.provider)
+            .and_then(|resources| resources.get(&shortage.class))
+            .copied()
     };
-    let asked: u64 = body.asked.iter().filter_map(|asked| wants(&asked.holding)).map(u64::from).sum();
+    let asked: u64 = body
+        .asked
+        .iter()
+        .filter_map(|asked| wants(&asked.holding))
+        .map(u64::from)
+        .sum();
     let account = Account::of(state, shortage.provider, &shortage.class);
     let short_by = i128::from(shortage.needed) - i128::from(shortage.free);
     ShortageReport {
         provider: shortage.provider,
-        provider_name: account
-            .as_ref()
-            .map_or_else(|| names.provider(shortage.provider), |account| account.provider_name.clone()),
+        provider_name: account.as_ref().map_or_else(
+            || names.provider(shortage.provider),
+            |account| account.provider_name.clone(),
+        ),
         class: shortage.class.clone(),
         // What was asked may not have fitted into the record; then the need is all there is.
         asked: if asked == 0 { shortage.needed } else { asked },
@@ -163,17 +190,29 @@ impl ShortageReport {
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         let class = &self.class;
         let units = |value: i128| amount(class, value);
-        writeln!(out, "  {class} on {} ({})", self.provider_name, self.provider)?;
+        writeln!(
+            out,
+            "  {class} on {} ({})",
+            self.provider_name, self.provider
+        )?;
         write!(out, "    asked    {}", units(self.asked.into()))?;
         if self.asked != self.needed {
-            write!(out, ", which is {} more than before", units(self.needed.into()))?;
+            write!(
+                out,
+                ", which is {} more than before",
+                units(self.needed.into())
+            )?;
         }
         writeln!(out)?;
         match self.cause {
             ShortageCause::Capacity => {}
             ShortageCause::NoInventory => return writeln!(out, "    there is no inventory of it"),
-            ShortageCause::MinUnit(limit) => return writeln!(out, "    that is below min_unit {limit}"),
-            ShortageCause::MaxUnit(limit) => return writeln!(out, "    that is above max_unit {limit}"),
+            ShortageCause::MinUnit(limit) => {
+                return writeln!(out, "    that is below min_unit {limit}");
+            }
+            ShortageCause::MaxUnit(limit) => {
+                return writeln!(out, "    that is above max_unit {limit}");
+            }
             ShortageCause::StepSize(step) => {
                 return writeln!(out, "    that is no multiple of step_size {step}");
             }
@@ -181,7 +220,11 @@ impl ShortageReport {
         if let Some(account) = &self.account {
             writeln!(out, "    capacity {}", account.capacity_words())?;
             let free = units(self.free.into());
-            writeln!(out, "    held     {}, free {free}", units(account.held.into()))?;
+            writeln!(
+                out,
+                "    held     {}, free {free}",
+                units(account.held.into())
+            )?;
         }
         if let Some(short) = self.short_by {
             writeln!(out, "    short by {}", units(short))?;
@@ -192,15 +235,32 @@ impl ShortageReport {
     fn write_holders(&self, out: &mut dyn Write) -> io::Result<()> {
         for holder in &self.holders.biggest {
             let held = amount(&self.class, holder.amount.into());
-            write!(out, "    held by  {} {}: {held}", holder.role.word(), holder.consumer)?;
+            write!(
+                out,
+                "    held by  {} {}: {held}",
+                holder.role.word(),
+                holder.consumer
+            )?;
             if let Some(purpose) = &holder.purpose {
                 write!(out, ", {purpose}")?;
             }
-            writeln!(out, "{}", if holder.overlap_max { " (overlap: max)" } else { "" })?;
+            writeln!(
+                out,
+                "{}",
+                if holder.overlap_max {
+                    " (overlap: max)"
+                } else {
+                    ""
+                }
+            )?;
         }
         if self.holders.others > 0 {
             let held = amount(&self.class, self.holders.others_amount.into());
-            writeln!(out, "    held by  {} others: {held} together", self.holders.others)?;
+            writeln!(
+                out,
+                "    held by  {} others: {held} together",
+                self.holders.others
+            )?;
         }
         Ok(())
     }
