@@ -169,8 +169,10 @@ fn before(source: &Source, subject: &Subject, after: u64) -> Result<Option<u32>,
 struct Walk {
     shown: usize,
     /// The last event shown.
-    last: Option<(Entry, Option<Event>)>,
+    last: Option<Entry>,
     generation: Option<u32>,
+    /// The event since which the subject is no more.
+    gone_since: Option<u64>,
 }
 
 impl Walk {
@@ -208,7 +210,7 @@ impl Walk {
                 }
                 show(&entry, args.target.json, out)?;
                 self.shown += 1;
-                self.last = Some((entry, event));
+                self.last = Some(entry);
             }
             after = last;
         }
@@ -221,6 +223,7 @@ impl Walk {
                 after,
             });
             self.generation = after;
+            self.gone_since = after.is_none().then_some(entry.sequence);
         }
     }
 }
@@ -279,7 +282,7 @@ fn end_words(
     source: &Source,
     out: &mut dyn Write,
 ) -> Result<(), Error> {
-    let Some((entry, event)) = &walk.last else {
+    let Some(entry) = &walk.last else {
         writeln!(
             out,
             "Nothing on record in events 1 to {}.",
@@ -291,15 +294,12 @@ fn end_words(
         writeln!(out, "There is more: go on with --after {}.", entry.sequence)?;
         return Ok(());
     }
-    if let (Subject::Consumer(consumer), Some(event)) = (subject, event)
-        && let Some(change) = allocations(event).and_then(|body| {
-            body.consumers
-                .iter()
-                .find(|change| change.consumer == *consumer)
-        })
-        && change.generation.is_none()
-    {
-        writeln!(out, "It holds nothing since event {}.", entry.sequence)?;
+    match (subject, walk.gone_since) {
+        (Subject::Consumer(_), Some(since)) => {
+            writeln!(out, "It holds nothing since event {since}.")?
+        }
+        (Subject::Provider(_), Some(since)) => writeln!(out, "It was removed by event {since}.")?,
+        _ => {}
     }
     if !entry.durable {
         writeln!(

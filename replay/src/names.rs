@@ -45,14 +45,16 @@ impl<'a> Names<'a> {
     }
 
     fn made_as(&self, provider: ProviderUuid) -> Option<String> {
-        let first = *self
+        // Somebody may have asked for the provider in vain before it was made.
+        let first = self
             .reader
-            .index(&IndexKey::Provider(provider), 0, 1)
-            .ok()?
-            .first()?;
-        match self.reader.record(first).ok()??.event().ok()? {
-            Event::ProviderCreated(body) => Some(body.name),
-            _ => None,
-        }
+            .index(&IndexKey::Provider(provider), 0, 16)
+            .ok()?;
+        first.into_iter().find_map(|sequence| {
+            match self.reader.record(sequence).ok()??.event().ok()? {
+                Event::ProviderCreated(body) => Some(body.name),
+                _ => None,
+            }
+        })
     }
 }

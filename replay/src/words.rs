@@ -89,7 +89,10 @@ pub(crate) fn event_words(event: &Event, names: &Names) -> String {
         Event::RefusalsSuppressed(body) => {
             format!("{} refusals were not recorded one by one", body.total)
         }
-        Event::Answered(body) => format!("{}: {}", body.command, unchanged_words(&body.answer)),
+        Event::Answered(body) => {
+            let answers = joined(body.answers.iter().map(unchanged_words), ", ");
+            format!("{} changed nothing: {answers}", body.command)
+        }
         Event::Erased(body) => {
             let sequences = joined(body.sequences.iter().map(u64::to_string), ", ");
             format!(

@@ -41,6 +41,8 @@ pub(super) enum Verdict {
     SidesDoNotMeet,
     /// There is no move.
     NoMove,
+    /// A double-up stores the larger side already.
+    DoubleUp,
 }
 
 /// The arithmetic of one (provider, class) with and without the rule.
@@ -71,6 +73,9 @@ impl MaxRule {
     pub fn of(state: &State, body: &Rejected) -> Option<Self> {
         if !is_about_capacity(body) {
             return None;
+        }
+        if body.command == "double_up" {
+            return Some(Self::without(Verdict::DoubleUp));
         }
         let Some((entry, migration, asked)) = sides(state, body) else {
             return Some(Self::without(Verdict::NoMove));
@@ -113,6 +118,11 @@ impl MaxRule {
             Verdict::SidesDoNotMeet => {
                 return vec![format!(
                     "It has nothing to do with {rule}: what is lacking is not held by its own source."
+                )];
+            }
+            Verdict::DoubleUp => {
+                return vec![format!(
+                    "A double-up is counted by {rule} always, and still does not fit."
                 )];
             }
             Verdict::NoMove => {
