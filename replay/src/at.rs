@@ -46,26 +46,15 @@ fn sequence(source: &Source, point: Point) -> Result<u64, Error> {
 fn whole_groups(source: &Source, asked: u64) -> Result<u64, Error> {
     let header = source.record(asked)?.header;
     let last = header.group_first + u64::from(header.group_count).saturating_sub(1);
-    Ok(if asked >= last {
-        asked
-    } else {
-        header.group_first.saturating_sub(1)
-    })
+    Ok(if asked >= last { asked } else { header.group_first.saturating_sub(1) })
 }
 
 /// How a list was cut off, for people.
 fn cut_words(shown: usize, all: usize) -> String {
-    if shown < all {
-        format!("{all}, the first {shown} shown")
-    } else {
-        all.to_string()
-    }
+    if shown < all { format!("{all}, the first {shown} shown") } else { all.to_string() }
 }
 
 /// Allocations by class on one provider, the figures that `held` is made of.
 fn sum_of_allocations(state: &State, provider: u32, class: u32) -> u64 {
-    state
-        .holders(provider)
-        .map(|holder| u64::from(holder.amount(provider, class)))
-        .sum()
+    state.holders(provider).map(|holder| u64::from(holder.amount(provider, class))).sum()
 }

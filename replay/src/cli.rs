@@ -47,12 +47,7 @@ pub enum Verb {
 #[derive(Debug, Args)]
 pub struct Target {
     /// The server's data directory; the server may be running
-    #[arg(
-        long,
-        value_name = "DIR",
-        env = "ALLOCD_DATA_DIR",
-        default_value = "./allocd-data"
-    )]
+    #[arg(long, value_name = "DIR", env = "ALLOCD_DATA_DIR", default_value = "./allocd-data")]
     pub data_dir: PathBuf,
     /// Print JSON for programs (history: one object a line)
     #[arg(long)]

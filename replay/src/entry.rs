@@ -107,10 +107,9 @@ impl By {
         let sequence = record.header.sequence;
         match source.reader().private(sequence)? {
             None => Ok(Self::Erased),
-            Some(private) => private
-                .actor()
-                .map(Self::Actor)
-                .map_err(|error| Error::Private { sequence, error }),
+            Some(private) => {
+                private.actor().map(Self::Actor).map_err(|error| Error::Private { sequence, error })
+            }
         }
     }
 

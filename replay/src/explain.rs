@@ -29,11 +29,7 @@ pub(crate) fn run(args: &ExplainArgs, out: &mut dyn Write) -> Result<u8, Error> 
     let source = Source::open(&args.target)?;
     let (sequences, left_out) = sequences(args, &source)?;
     let names = Names::new(source.reader());
-    let mut walk = Walk {
-        source: &source,
-        names: &names,
-        state: None,
-    };
+    let mut walk = Walk { source: &source, names: &names, state: None };
     if args.target.json {
         let parts = sequences.iter().map(|&sequence| walk.part(sequence));
         let parts = parts.collect::<Result<Vec<_>, _>>()?;
@@ -46,10 +42,7 @@ pub(crate) fn run(args: &ExplainArgs, out: &mut dyn Write) -> Result<u8, Error> 
         return Ok(GOOD);
     }
     if left_out > 0 {
-        writeln!(
-            out,
-            "The first {left_out} events are left out (--limit 0 shows all).\n"
-        )?;
+        writeln!(out, "The first {left_out} events are left out (--limit 0 shows all).\n")?;
     }
     let mut last_move = None;
     for (at, &sequence) in sequences.iter().enumerate() {
@@ -98,11 +91,7 @@ fn sequences(args: &ExplainArgs, source: &Source) -> Result<(Vec<u64>, usize), E
 }
 
 fn write_nothing(source: &Source, out: &mut dyn Write) -> Result<(), Error> {
-    writeln!(
-        out,
-        "Nothing on record in events 1 to {}.",
-        source.head.sequence
-    )?;
+    writeln!(out, "Nothing on record in events 1 to {}.", source.head.sequence)?;
     writeln!(
         out,
         "Not recorded are requests that were malformed, not allowed or about something unknown, and conflicts of\n\
@@ -134,12 +123,7 @@ impl Walk<'_> {
     fn part(&mut self, sequence: u64) -> Result<Part, Error> {
         let record = self.source.record(sequence)?;
         let (entry, event) = Entry::of(self.source, &record, self.names)?;
-        let mut part = Part {
-            entry,
-            refusal: None,
-            steps: None,
-            moves: Vec::new(),
-        };
+        let mut part = Part { entry, refusal: None, steps: None, moves: Vec::new() };
         match &event {
             Some(Event::Rejected(body)) => {
                 let before = self.state_at(sequence - 1)?;
@@ -182,19 +166,13 @@ impl Part {
             "Event {}  {}  {style}{}{style:#}",
             entry.sequence, entry.recorded_at, entry.kind
         )?;
-        let who = [
-            Some(entry.by.words()).filter(|by| !by.is_empty()),
-            entry.request_id.clone(),
-        ];
+        let who = [Some(entry.by.words()).filter(|by| !by.is_empty()), entry.request_id.clone()];
         let who: Vec<String> = who.into_iter().flatten().collect();
         if !who.is_empty() {
             writeln!(out, "  asked {}", who.join(", "))?;
         }
         if !entry.durable {
-            writeln!(
-                out,
-                "  not yet durable: the server has not acknowledged it yet"
-            )?;
+            writeln!(out, "  not yet durable: the server has not acknowledged it yet")?;
         }
         match (&self.refusal, &self.steps) {
             (Some(refusal), _) => refusal.write(out)?,
@@ -215,12 +193,7 @@ fn write_end(
     if args.consumer.is_none()
         && let Some(this) = last_move
     {
-        writeln!(
-            out,
-            "\nThe move {} is {}.",
-            this.id,
-            state_words(this.state)
-        )?;
+        writeln!(out, "\nThe move {} is {}.", this.id, state_words(this.state))?;
     }
     if let Some(consumer) = args.consumer {
         let state = walk.state_at(walk.source.head.sequence)?;

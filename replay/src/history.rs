@@ -18,17 +18,12 @@ const PAGE: usize = 1000;
 pub(crate) fn run(args: &HistoryArgs, out: &mut dyn Write) -> Result<u8, Error> {
     let subject = Subject::of(args)?;
     if args.generation.is_some() && !subject.has_generation() {
-        return Err(Error::Usage(
-            "--generation goes with --provider or --consumer".into(),
-        ));
+        return Err(Error::Usage("--generation goes with --provider or --consumer".into()));
     }
     let source = Source::open(&args.target)?;
     let names = Names::new(source.reader());
-    let mut walk = Walk {
-        shown: 0,
-        last: None,
-        generation: before(&source, &subject, args.after)?,
-    };
+    let mut walk =
+        Walk { shown: 0, last: None, generation: before(&source, &subject, args.after)? };
     if !args.target.json {
         writeln!(out, "{}", subject.title(&names))?;
     }
@@ -62,16 +57,9 @@ impl Subject {
             let key = |text: &str| text.parse().ok().map(IndexKey::Move);
             return Ok(Self::Other(id.to_string(), key, format!("move {id}")));
         }
-        let id = args
-            .request_id
-            .clone()
-            .ok_or_else(|| Error::Usage("say whose history".into()))?;
+        let id = args.request_id.clone().ok_or_else(|| Error::Usage("say whose history".into()))?;
         let title = format!("request {id}");
-        Ok(Self::Other(
-            id,
-            |text| Some(IndexKey::RequestId(text.to_owned())),
-            title,
-        ))
+        Ok(Self::Other(id, |text| Some(IndexKey::RequestId(text.to_owned())), title))
     }
 
     fn key(&self) -> Option<IndexKey> {
@@ -100,11 +88,7 @@ impl Subject {
     fn generation_after(&self, event: &Event) -> Option<Option<u32>> {
         match self {
             Self::Consumer(consumer) => allocations(event)
-                .and_then(|body| {
-                    body.consumers
-                        .iter()
-                        .find(|change| change.consumer == *consumer)
-                })
+                .and_then(|body| body.consumers.iter().find(|change| change.consumer == *consumer))
                 .map(|change| change.generation),
             Self::Provider(provider) => provider_generation(event, *provider),
             Self::Other(..) => None,
@@ -218,10 +202,7 @@ impl Walk {
 
     fn step(&mut self, subject: &Subject, entry: &mut Entry, event: Option<&Event>) {
         if let Some(after) = event.and_then(|event| subject.generation_after(event)) {
-            entry.generation = Some(Step {
-                before: self.generation,
-                after,
-            });
+            entry.generation = Some(Step { before: self.generation, after });
             self.generation = after;
             self.gone_since = after.is_none().then_some(entry.sequence);
         }
@@ -252,10 +233,7 @@ pub(crate) fn line(entry: &Entry) -> String {
         entry.generation.map(Step::words),
         Some(entry.by.words()).filter(|by| !by.is_empty()),
         entry.request_id.clone(),
-        entry
-            .command_id
-            .as_ref()
-            .map(|id| format!("command id {id}")),
+        entry.command_id.as_ref().map(|id| format!("command id {id}")),
     ];
     for part in more.into_iter().flatten() {
         line.push_str(" | ");
@@ -283,11 +261,7 @@ fn end_words(
     out: &mut dyn Write,
 ) -> Result<(), Error> {
     let Some(entry) = &walk.last else {
-        writeln!(
-            out,
-            "Nothing on record in events 1 to {}.",
-            source.head.sequence
-        )?;
+        writeln!(out, "Nothing on record in events 1 to {}.", source.head.sequence)?;
         return Ok(());
     };
     if more {

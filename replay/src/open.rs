@@ -26,10 +26,7 @@ impl Source {
     /// Opens the ledger as a RocksDB secondary: a server that runs on it is not disturbed.
     pub fn open(target: &Target) -> Result<Self, Error> {
         let dir = target.data_dir.clone();
-        let cannot = |why: String| Error::Open {
-            dir: dir.clone(),
-            why,
-        };
+        let cannot = |why: String| Error::Open { dir: dir.clone(), why };
         if !dir.is_dir() {
             return Err(cannot("there is no such directory".into()));
         }
@@ -43,13 +40,7 @@ impl Source {
         let head = reader.head()?;
         // Read after the head, so that a busy server's newest events are not called undurable.
         let acknowledged = log::acknowledged(&dir)?;
-        Ok(Self {
-            reader,
-            dir,
-            head,
-            acknowledged,
-            _scratch: scratch,
-        })
+        Ok(Self { reader, dir, head, acknowledged, _scratch: scratch })
     }
 
     /// The log.
@@ -59,9 +50,7 @@ impl Source {
 
     /// The newest event that is known to be durable.
     pub fn durable(&self) -> u64 {
-        self.acknowledged.map_or(0, |acknowledged| {
-            acknowledged.sequence.min(self.head.sequence)
-        })
+        self.acknowledged.map_or(0, |acknowledged| acknowledged.sequence.min(self.head.sequence))
     }
 
     /// One record.
@@ -69,9 +58,7 @@ impl Source {
     /// # Errors
     /// [`Error::Missing`] if it is not there.
     pub fn record(&self, sequence: u64) -> Result<Record, Error> {
-        self.reader
-            .record(sequence)?
-            .ok_or(Error::Missing(sequence))
+        self.reader.record(sequence)?.ok_or(Error::Missing(sequence))
     }
 
     /// The state after event `target`.

@@ -20,13 +20,7 @@ impl Progress {
     /// Work begins.
     pub fn new(what: &'static str) -> Self {
         let now = Instant::now();
-        Self {
-            what,
-            begun: now,
-            told: now,
-            bar: None,
-            terminal: std::io::stderr().is_terminal(),
-        }
+        Self { what, begun: now, told: now, bar: None, terminal: std::io::stderr().is_terminal() }
     }
 
     /// `done` of `all` events are behind us.
@@ -38,11 +32,7 @@ impl Progress {
             self.bar = Some(bar(self.what, done, all));
         } else if !self.terminal && self.told.elapsed() > LINE_EVERY {
             self.told = Instant::now();
-            eprintln!(
-                "{}: {done} of {all} events, {:.0} a second",
-                self.what,
-                self.rate(done)
-            );
+            eprintln!("{}: {done} of {all} events, {:.0} a second", self.what, self.rate(done));
         }
     }
 

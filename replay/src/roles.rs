@@ -43,9 +43,7 @@ pub(crate) fn role_in(this: &Move, consumer: ConsumerUuid) -> Option<Role> {
 /// The role of a consumer, and the move that gives it: a live one before one that ended.
 pub(crate) fn role(state: &State, consumer: ConsumerUuid) -> (Role, Option<&Arc<MoveEntry>>) {
     let of = || state.moves().of(consumer);
-    let entry = of()
-        .find(|entry| entry.this.state.is_live())
-        .or_else(|| of().next());
+    let entry = of().find(|entry| entry.this.state.is_live()).or_else(|| of().next());
     match entry.and_then(|entry| role_in(&entry.this, consumer)) {
         Some(role) => (role, entry),
         None => (role_by_type(state, consumer), None),

@@ -11,10 +11,7 @@ pub(crate) struct Table {
 impl Table {
     /// A table with these column titles; `right` says which columns hold figures.
     pub fn new(titles: &[&str], right: &'static [bool]) -> Self {
-        Self {
-            right,
-            rows: vec![titles.iter().map(|&title| title.to_owned()).collect()],
-        }
+        Self { right, rows: vec![titles.iter().map(|&title| title.to_owned()).collect()] }
     }
 
     /// Adds a row.

@@ -33,10 +33,7 @@ fn with_larger(amount: i128, unit: &str, larger: &str) -> String {
         return format!("{amount} {unit}");
     }
     let in_larger = format!("{:.1}", amount as f64 / 1024.0);
-    format!(
-        "{amount} {unit} ({} {larger})",
-        in_larger.trim_end_matches(".0")
-    )
+    format!("{amount} {unit} ({} {larger})", in_larger.trim_end_matches(".0"))
 }
 
 /// A ratio, always with a point: `1.0`, `16.0`, `1.5`.

@@ -26,11 +26,7 @@ pub(crate) fn run(args: &VerifyArgs, out: &mut dyn Write) -> Result<u8, Error> {
     } else {
         report.write(out)?;
     }
-    Ok(if report.findings.is_empty() {
-        GOOD
-    } else {
-        FINDING
-    })
+    Ok(if report.findings.is_empty() { GOOD } else { FINDING })
 }
 
 /// What was checked and what was found.
@@ -63,12 +59,7 @@ fn verify(source: &Source) -> Report {
     progress.finish();
     let seconds = progress.seconds();
     let events_per_second = progress.rate(walk.checked) as u64;
-    let Walk {
-        checked,
-        state,
-        mut findings,
-        ..
-    } = walk;
+    let Walk { checked, state, mut findings, .. } = walk;
     let whole = state.filter(|state| state.sequence() == source.head.sequence);
     if let Some(state) = &whole {
         check_state(source, state, &mut findings);
@@ -77,9 +68,7 @@ fn verify(source: &Source) -> Report {
     Report {
         events: checked,
         head: source.head.sequence,
-        acknowledged: source
-            .acknowledged
-            .map(|acknowledged| acknowledged.sequence),
+        acknowledged: source.acknowledged.map(|acknowledged| acknowledged.sequence),
         folded_to: whole.as_ref().map_or(0, State::sequence),
         seconds,
         events_per_second,
@@ -117,11 +106,7 @@ impl Report {
     fn write(&self, out: &mut dyn Write) -> Result<(), Error> {
         for finding in &self.findings {
             let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
-            writeln!(
-                out,
-                "{red}Wrong{red:#} at event {}: {}",
-                finding.sequence, finding.what
-            )?;
+            writeln!(out, "{red}Wrong{red:#} at event {}: {}", finding.sequence, finding.what)?;
         }
         if self.gave_up {
             writeln!(out, "More is wrong than is listed; the work was given up.")?;

@@ -34,17 +34,10 @@ pub(crate) fn event_words(event: &Event, names: &Names) -> String {
                     inventories_words(&change.changes)
                 )
             });
-            joined(
-                inventories.chain([allocation_words(&body.allocations, names)]),
-                "; ",
-            )
+            joined(inventories.chain([allocation_words(&body.allocations, names)]), "; ")
         }
         Event::InventoryChanged(body) => {
-            format!(
-                "{} {}",
-                names.provider(body.provider),
-                inventories_words(&body.changes)
-            )
+            format!("{} {}", names.provider(body.provider), inventories_words(&body.changes))
         }
         Event::TraitsChanged(body) => {
             format!(
@@ -59,23 +52,13 @@ pub(crate) fn event_words(event: &Event, names: &Names) -> String {
             added_removed(&body.added, &body.removed)
         ),
         Event::ProviderCreated(body) => {
-            let parent = body
-                .parent
-                .map(|parent| format!(" under {}", names.provider(parent)));
-            format!(
-                "{} ({}) made{}",
-                body.name,
-                body.provider,
-                parent.unwrap_or_default()
-            )
+            let parent = body.parent.map(|parent| format!(" under {}", names.provider(parent)));
+            format!("{} ({}) made{}", body.name, body.provider, parent.unwrap_or_default())
         }
         Event::ProviderUpdated(body) => {
             let parent = |id: Option<_>| id.map_or("none".to_owned(), |id| names.provider(id));
             let (before, after) = (parent(body.parent_before), parent(body.parent));
-            format!(
-                "name {} -> {}, parent {before} -> {after}",
-                body.name_before, body.name
-            )
+            format!("name {} -> {}, parent {before} -> {after}", body.name_before, body.name)
         }
         Event::ProviderDeleted(body) => format!("{} ({}) removed", body.name, body.provider),
         Event::TraitCreated(body) | Event::ResourceClassCreated(body) => {
@@ -95,10 +78,7 @@ pub(crate) fn event_words(event: &Event, names: &Names) -> String {
         }
         Event::Erased(body) => {
             let sequences = joined(body.sequences.iter().map(u64::to_string), ", ");
-            format!(
-                "who asked for event {sequences} was erased: {}",
-                body.reason
-            )
+            format!("who asked for event {sequences} was erased: {}", body.reason)
         }
         // Settings, and kinds that are newer than these words: the body says it.
         other => other.body_json().to_string(),
@@ -106,64 +86,32 @@ pub(crate) fn event_words(event: &Event, names: &Names) -> String {
 }
 
 fn rejected_words(body: &ledger::event::Rejected, names: &Names) -> String {
-    let mut parts = vec![format!(
-        "{} refused: {}",
-        body.command,
-        cause_words(&body.cause, names)
-    )];
-    parts.extend(
-        body.shortages
-            .iter()
-            .map(|shortage| shortage_words(shortage, names)),
-    );
+    let mut parts = vec![format!("{} refused: {}", body.command, cause_words(&body.cause, names))];
+    parts.extend(body.shortages.iter().map(|shortage| shortage_words(shortage, names)));
     if let [only] = &body.asked[..] {
-        parts.push(format!(
-            "asked for {}: {}",
-            only.consumer,
-            holding_words(&only.holding, names)
-        ));
+        parts.push(format!("asked for {}: {}", only.consumer, holding_words(&only.holding, names)));
     } else if !body.asked.is_empty() {
         parts.push(format!("asked for {} consumers", body.asked.len()));
     }
-    parts.extend(
-        body.passed_over
-            .iter()
-            .map(|option| passed_over_words(option, names)),
-    );
+    parts.extend(body.passed_over.iter().map(|option| passed_over_words(option, names)));
     joined(parts, "; ")
 }
 
 fn allocation_words(body: &AllocationEvent, names: &Names) -> String {
-    let mut parts: Vec<String> = body
-        .consumers
-        .iter()
-        .map(|change| consumer_words(change, &body.moves, names))
-        .collect();
+    let mut parts: Vec<String> =
+        body.consumers.iter().map(|change| consumer_words(change, &body.moves, names)).collect();
     parts.extend(body.moves.iter().map(move_words));
     parts.extend(body.option.map(|option| format!("option {option} taken")));
-    parts.extend(
-        body.passed_over
-            .iter()
-            .map(|option| passed_over_words(option, names)),
-    );
-    parts.extend(
-        body.reason
-            .as_ref()
-            .map(|reason| format!("reason: {reason}")),
-    );
-    parts.extend(
-        body.finding
-            .map(|finding| format!("LOOK: {}", finding_words(finding))),
-    );
+    parts.extend(body.passed_over.iter().map(|option| passed_over_words(option, names)));
+    parts.extend(body.reason.as_ref().map(|reason| format!("reason: {reason}")));
+    parts.extend(body.finding.map(|finding| format!("LOOK: {}", finding_words(finding))));
     joined(parts, "; ")
 }
 
 /// A consumer's change: `instance I: compute1 VCPU 0 -> 2, DISK_GB 0 -> 20 GB`.
 pub(crate) fn consumer_words(change: &ConsumerChange, moves: &[Move], names: &Names) -> String {
-    let role = moves
-        .iter()
-        .find_map(|this| role_in(this, change.consumer))
-        .unwrap_or(Role::Consumer);
+    let role =
+        moves.iter().find_map(|this| role_in(this, change.consumer)).unwrap_or(Role::Consumer);
     let holdings = change.holdings.iter().map(|holding| {
         let amounts = holding.amounts.iter().map(|held| {
             let after = amount(&held.class, held.after.into());
@@ -173,18 +121,9 @@ pub(crate) fn consumer_words(change: &ConsumerChange, moves: &[Move], names: &Na
                 format!("{} {} -> {after}", held.class, held.before)
             }
         });
-        format!(
-            "{} {}",
-            names.provider(holding.provider),
-            joined(amounts, ", ")
-        )
+        format!("{} {}", names.provider(holding.provider), joined(amounts, ", "))
     });
-    let mut words = format!(
-        "{} {}: {}",
-        role.word(),
-        change.consumer,
-        joined(holdings, ", ")
-    );
+    let mut words = format!("{} {}: {}", role.word(), change.consumer, joined(holdings, ", "));
     if let Some(link) = &change.link {
         let Overlap::Max(_) = link.overlap;
         words.push_str(" (overlap: max)");
@@ -196,10 +135,7 @@ pub(crate) fn consumer_words(change: &ConsumerChange, moves: &[Move], names: &Na
 pub(crate) fn move_words(this: &Move) -> String {
     let inferred = if this.inferred { " (inferred)" } else { "" };
     let (kind, state) = (kind_word(this.kind), this.state.name());
-    format!(
-        "{kind} {} attempt {} {state}{inferred}",
-        this.id, this.attempt
-    )
+    format!("{kind} {} attempt {} {state}{inferred}", this.id, this.attempt)
 }
 
 /// A holding: `compute1 VCPU 2, DISK_GB 20 GB`.
@@ -218,45 +154,31 @@ pub(crate) fn holding_words(holding: &Holding, names: &Names) -> String {
 /// Amounts by class: `VCPU 2, DISK_GB 20 GB`.
 pub(crate) fn resources_words(resources: &Resources) -> String {
     joined(
-        resources
-            .iter()
-            .map(|(class, &held)| format!("{class} {}", amount(class, held.into()))),
+        resources.iter().map(|(class, &held)| format!("{class} {}", amount(class, held.into()))),
         ", ",
     )
 }
 
 fn inventories_words(changes: &[InventoryBeforeAfter]) -> String {
     joined(
-        changes
-            .iter()
-            .map(|change| match (change.before, change.after) {
-                (Some(before), Some(after)) if before == after => {
-                    format!("{} as before ({})", change.class, inventory_words(&after))
-                }
-                (before, after) => {
-                    let words = |side: Option<Inventory>| {
-                        side.map_or("none".to_owned(), |side| inventory_words(&side))
-                    };
-                    format!("{} {} -> {}", change.class, words(before), words(after))
-                }
-            }),
+        changes.iter().map(|change| match (change.before, change.after) {
+            (Some(before), Some(after)) if before == after => {
+                format!("{} as before ({})", change.class, inventory_words(&after))
+            }
+            (before, after) => {
+                let words = |side: Option<Inventory>| {
+                    side.map_or("none".to_owned(), |side| inventory_words(&side))
+                };
+                format!("{} {} -> {}", change.class, words(before), words(after))
+            }
+        }),
         ", ",
     )
 }
 
 fn inventory_words(inventory: &Inventory) -> String {
-    let Inventory {
-        total,
-        reserved,
-        min_unit,
-        max_unit,
-        step_size,
-        allocation_ratio,
-    } = *inventory;
-    let mut words = format!(
-        "total {total} reserved {reserved} ratio {}",
-        ratio(allocation_ratio)
-    );
+    let Inventory { total, reserved, min_unit, max_unit, step_size, allocation_ratio } = *inventory;
+    let mut words = format!("total {total} reserved {reserved} ratio {}", ratio(allocation_ratio));
     if min_unit != 1 {
         words.push_str(&format!(" min_unit {min_unit}"));
     }
@@ -271,31 +193,17 @@ fn inventory_words(inventory: &Inventory) -> String {
 
 fn added_removed(added: &[String], removed: &[String]) -> String {
     let signed = |sign: char, names: &[String]| {
-        names
-            .iter()
-            .map(|name| format!("{sign}{name}"))
-            .collect::<Vec<_>>()
+        names.iter().map(|name| format!("{sign}{name}")).collect::<Vec<_>>()
     };
     let all = [signed('+', added), signed('-', removed)].concat();
-    if all.is_empty() {
-        "unchanged".into()
-    } else {
-        all.join(" ")
-    }
+    if all.is_empty() { "unchanged".into() } else { all.join(" ") }
 }
 
 fn unchanged_words(answer: &Unchanged) -> String {
     match answer {
         Unchanged::NoChange => "nothing to change".into(),
-        Unchanged::AlreadyEnded {
-            move_id,
-            state,
-            sequence,
-        } => {
-            format!(
-                "move {move_id} was {} by event {sequence} already",
-                state.name()
-            )
+        Unchanged::AlreadyEnded { move_id, state, sequence } => {
+            format!("move {move_id} was {} by event {sequence} already", state.name())
         }
     }
 }

@@ -10,19 +10,10 @@ fn busy() -> Book {
     book.host(provider(1), "compute1", &[("VCPU", 8), ("MEMORY_MB", 8192)]);
     book.submit(
         "req-1",
-        vec![replace(
-            Via::Put,
-            vec![write(consumer(1), on(provider(1), &[("VCPU", 2)]))],
-        )],
+        vec![replace(Via::Put, vec![write(consumer(1), on(provider(1), &[("VCPU", 2)]))])],
     );
     book.inventories(provider(1), &[("VCPU", 16), ("MEMORY_MB", 8192)]);
-    book.submit(
-        "req-2",
-        vec![replace(
-            Via::Delete,
-            vec![write(consumer(1), Default::default())],
-        )],
-    );
+    book.submit("req-2", vec![replace(Via::Delete, vec![write(consumer(1), Default::default())])]);
     book
 }
 
@@ -32,32 +23,17 @@ fn at_shows_the_state_then_and_the_same_digest_as_the_running_ledger() {
     let view = book.ledger.view();
     let said = replay(book.path(), &["at", "latest"]);
     assert_eq!(said.status, 0, "{said:?}");
-    said.tells(&[
-        &format!("State digest {}", view.digest()),
-        "compute1",
-        "VCPU",
-        "16",
-    ]);
+    said.tells(&[&format!("State digest {}", view.digest()), "compute1", "VCPU", "16"]);
     // Genesis, provider, inventory, claim: the fourth.
-    let said = replay(
-        book.path(),
-        &["at", "4", "--provider", &provider(1).to_string(), "--json"],
-    );
+    let said = replay(book.path(), &["at", "4", "--provider", &provider(1).to_string(), "--json"]);
     let state: serde_json::Value = serde_json::from_str(&said.out).unwrap();
     let vcpu = state["providers"][0]["inventories"].as_array().unwrap();
     let vcpu = vcpu.iter().find(|row| row["class"] == "VCPU").unwrap();
     assert_eq!(
-        (
-            vcpu["total"].as_u64(),
-            vcpu["held"].as_u64(),
-            vcpu["free"].as_i64()
-        ),
+        (vcpu["total"].as_u64(), vcpu["held"].as_u64(), vcpu["free"].as_i64()),
         (Some(8), Some(2), Some(6))
     );
-    assert_eq!(
-        state["providers"][0]["holders"][0]["uuid"],
-        consumer(1).to_string()
-    );
+    assert_eq!(state["providers"][0]["holders"][0]["uuid"], consumer(1).to_string());
     assert_eq!(state["durable"], true);
     book.ledger.close();
     let closed = replay(book.path(), &["at", "latest"]);
@@ -75,10 +51,7 @@ fn at_takes_a_time_and_says_what_is_out_of_range() {
     assert!(early.err.contains("the ledger begins after"), "{early:?}");
     let beyond = replay(book.path(), &["at", "99"]);
     assert_eq!(beyond.status, 2);
-    assert!(
-        beyond.err.contains(&format!("events 1 to {head}")),
-        "{beyond:?}"
-    );
+    assert!(beyond.err.contains(&format!("events 1 to {head}")), "{beyond:?}");
     let nowhere = replay(&book.path().join("nowhere"), &["at", "latest"]);
     assert_eq!(nowhere.status, 2);
 }
@@ -89,28 +62,12 @@ fn a_step_of_a_providers_generation_has_its_event_with_before_and_after() {
     let book = busy();
     let id = provider(1).to_string();
     let all = replay(book.path(), &["history", "--provider", &id]);
-    let inventory = all
-        .out
-        .lines()
-        .rfind(|line| line.contains("InventoryChanged"))
-        .unwrap();
-    let after = inventory
-        .split("generation ")
-        .nth(1)
-        .unwrap()
-        .split(" -> ")
-        .nth(1)
-        .unwrap();
+    let inventory = all.out.lines().rfind(|line| line.contains("InventoryChanged")).unwrap();
+    let after = inventory.split("generation ").nth(1).unwrap().split(" -> ").nth(1).unwrap();
     let after: String = after.chars().take_while(char::is_ascii_digit).collect();
-    let one = replay(
-        book.path(),
-        &["history", "--provider", &id, "--generation", &after],
-    );
+    let one = replay(book.path(), &["history", "--provider", &id, "--generation", &after]);
     assert_eq!(
-        one.out
-            .lines()
-            .filter(|line| line.contains(" | generation "))
-            .count(),
+        one.out.lines().filter(|line| line.contains(" | generation ")).count(),
         1,
         "{}",
         one.out
@@ -128,11 +85,7 @@ fn history_is_paged_and_says_so() {
     let book = busy();
     let id = consumer(1).to_string();
     let first = replay(book.path(), &["history", "--consumer", &id, "--limit", "1"]);
-    first.tells(&[
-        "Claimed",
-        "VCPU 0 -> 2",
-        "There is more: go on with --after 4",
-    ]);
+    first.tells(&["Claimed", "VCPU 0 -> 2", "There is more: go on with --after 4"]);
     let rest = replay(book.path(), &["history", "--consumer", &id, "--after", "4"]);
     rest.tells(&[
         "Released",
@@ -145,10 +98,7 @@ fn history_is_paged_and_says_so() {
         let entry: serde_json::Value = serde_json::from_str(line).unwrap();
         assert_eq!(entry["by"]["actor"]["user"], "nova");
     }
-    let unknown = replay(
-        book.path(),
-        &["history", "--consumer", &consumer(9).to_string()],
-    );
+    let unknown = replay(book.path(), &["history", "--consumer", &consumer(9).to_string()]);
     assert_eq!(unknown.status, 0);
     unknown.tells(&["Nothing on record"]);
 }
@@ -161,9 +111,6 @@ fn what_the_server_has_not_acknowledged_is_shown_as_not_yet_durable() {
     book.ledger.close();
     std::fs::remove_file(file).unwrap();
     replay(book.path(), &["at", "latest"]).tells(&["Not yet durable"]);
-    replay(
-        book.path(),
-        &["history", "--consumer", &consumer(1).to_string()],
-    )
-    .tells(&[&format!("{head}* "), "* not yet durable"]);
+    replay(book.path(), &["history", "--consumer", &consumer(1).to_string()])
+        .tells(&[&format!("{head}* "), "* not yet durable"]);
 }

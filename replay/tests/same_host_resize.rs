@@ -14,32 +14,14 @@ const LARGE: &[(&str, u32)] = &[("VCPU", 2), ("MEMORY_MB", 2048), ("DISK_GB", 10
 fn refused_resize() -> Book {
     let book = Book::new();
     let (host, instance, migration) = (provider(1), consumer(1), consumer(2));
-    book.host(
-        host,
-        "compute1",
-        &[("VCPU", 8), ("MEMORY_MB", 8192), ("DISK_GB", 1028)],
-    );
-    book.submit(
-        "req-boot",
-        vec![replace(Via::Put, vec![write(instance, on(host, SMALL))])],
-    );
-    let open = vec![
-        write(instance, Default::default()),
-        write(migration, on(host, SMALL)),
-    ];
+    book.host(host, "compute1", &[("VCPU", 8), ("MEMORY_MB", 8192), ("DISK_GB", 1028)]);
+    book.submit("req-boot", vec![replace(Via::Put, vec![write(instance, on(host, SMALL))])]);
+    let open = vec![write(instance, Default::default()), write(migration, on(host, SMALL))];
     book.submit("req-resize", vec![replace(Via::Post, open)]);
-    let refused = book.submit(
-        "req-resize",
-        vec![replace(Via::Put, vec![write(instance, on(host, LARGE))])],
-    );
-    assert!(
-        matches!(refused.outcome, Outcome::Refused { .. }),
-        "{refused:?}"
-    );
-    let back = vec![
-        write(migration, Default::default()),
-        write(instance, on(host, SMALL)),
-    ];
+    let refused =
+        book.submit("req-resize", vec![replace(Via::Put, vec![write(instance, on(host, LARGE))])]);
+    assert!(matches!(refused.outcome, Outcome::Refused { .. }), "{refused:?}");
+    let back = vec![write(migration, Default::default()), write(instance, on(host, SMALL))];
     book.submit("req-resize", vec![replace(Via::Post, back)]);
     book
 }
@@ -74,17 +56,9 @@ fn explain_says_what_was_lacking_who_held_it_and_that_max_would_have_let_it_in()
 #[test]
 fn explain_as_json_has_the_same_figures() {
     let book = refused_resize();
-    let said = replay(
-        book.path(),
-        &["explain", "--consumer", &consumer(1).to_string(), "--json"],
-    );
+    let said = replay(book.path(), &["explain", "--consumer", &consumer(1).to_string(), "--json"]);
     let parts: serde_json::Value = serde_json::from_str(&said.out).unwrap();
-    let refused = parts
-        .as_array()
-        .unwrap()
-        .iter()
-        .find(|part| part["kind"] == "Rejected")
-        .unwrap();
+    let refused = parts.as_array().unwrap().iter().find(|part| part["kind"] == "Rejected").unwrap();
     let shortage = &refused["refusal"]["shortages"][0];
     assert_eq!(shortage["class"], "DISK_GB");
     assert_eq!(shortage["asked"], 1028);
@@ -99,10 +73,7 @@ fn explain_as_json_has_the_same_figures() {
 #[test]
 fn history_of_the_move_reads_as_a_story() {
     let book = refused_resize();
-    let said = replay(
-        book.path(),
-        &["history", "--consumer", &consumer(2).to_string()],
-    );
+    let said = replay(book.path(), &["history", "--consumer", &consumer(2).to_string()]);
     let (instance, migration) = (consumer(1).to_string(), consumer(2).to_string());
     said.tells(&[
         &format!("History of consumer {migration}"),
@@ -124,27 +95,13 @@ fn history_of_the_move_reads_as_a_story() {
 fn the_native_claim_fits_by_the_rule_and_explain_shows_its_arithmetic() {
     let book = Book::new();
     let (host, instance, migration) = (provider(1), consumer(1), consumer(2));
-    book.host(
-        host,
-        "compute1",
-        &[("VCPU", 8), ("MEMORY_MB", 8192), ("DISK_GB", 1028)],
-    );
+    book.host(host, "compute1", &[("VCPU", 8), ("MEMORY_MB", 8192), ("DISK_GB", 1028)]);
     book.submit("req-boot", vec![claim(instance, vec![on(host, SMALL)])]);
     let kind = ledger::command::MoveKind::Resize;
-    let open = ledger::command::MoveToMigration {
-        consumer: instance,
-        migration,
-        kind,
-    };
-    book.submit(
-        "req-resize",
-        vec![ledger::command::Command::MoveToMigration(open)],
-    );
+    let open = ledger::command::MoveToMigration { consumer: instance, migration, kind };
+    book.submit("req-resize", vec![ledger::command::Command::MoveToMigration(open)]);
     let answer = book.submit("req-resize", vec![claim(instance, vec![on(host, LARGE)])]);
-    assert!(
-        matches!(answer.outcome, Outcome::Accepted { .. }),
-        "{answer:?}"
-    );
+    assert!(matches!(answer.outcome, Outcome::Accepted { .. }), "{answer:?}");
     let said = replay(book.path(), &["explain", &answer.sequence.to_string()]);
     said.tells(&[
         "Claimed",
@@ -155,10 +112,7 @@ fn the_native_claim_fits_by_the_rule_and_explain_shows_its_arithmetic() {
         "claimed: source and destination are both held",
     ]);
     // Too much even by the rule: the refusal says that it was applied.
-    book.submit(
-        "req-more",
-        vec![claim(consumer(3), vec![on(host, &[("VCPU", 7)])])],
-    );
+    book.submit("req-more", vec![claim(consumer(3), vec![on(host, &[("VCPU", 7)])])]);
     let said = replay(book.path(), &["explain", "--request-id", "req-more"]);
     said.tells(&[
         "none of the options fits",

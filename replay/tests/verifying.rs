@@ -13,19 +13,12 @@ use std::path::Path;
 fn many() -> Book {
     let book = Book::new();
     for n in 0..200 {
-        book.host(
-            provider(n),
-            &format!("compute{n}"),
-            &[("VCPU", 64), ("DISK_GB", 2000)],
-        );
+        book.host(provider(n), &format!("compute{n}"), &[("VCPU", 64), ("DISK_GB", 2000)]);
     }
     for list in 0..40u128 {
         let claims = (0..100).map(|n| {
             let host = provider((list * 100 + n) % 200);
-            claim(
-                consumer(list * 100 + n),
-                vec![on(host, &[("VCPU", 2), ("DISK_GB", 20)])],
-            )
+            claim(consumer(list * 100 + n), vec![on(host, &[("VCPU", 2), ("DISK_GB", 20)])])
         });
         book.submit("req-many", claims.collect());
     }
@@ -93,8 +86,7 @@ fn a_missing_record_is_found_and_the_rest_is_still_checked() {
     let head = book.ledger.view().sequence();
     book.ledger.close();
     let db = raw(book.path());
-    db.delete_cf(db.cf_handle("records").unwrap(), 700u64.to_be_bytes())
-        .unwrap();
+    db.delete_cf(db.cf_handle("records").unwrap(), 700u64.to_be_bytes()).unwrap();
     drop(db);
     let said = replay(book.path(), &["verify"]);
     assert_eq!(said.status, 1, "{said:?}");
@@ -129,8 +121,7 @@ fn a_cut_tail_is_found_by_what_the_server_acknowledged() {
     book.ledger.close();
     let head = book.ledger.view().sequence();
     let db = raw(book.path());
-    db.delete_cf(db.cf_handle("records").unwrap(), head.to_be_bytes())
-        .unwrap();
+    db.delete_cf(db.cf_handle("records").unwrap(), head.to_be_bytes()).unwrap();
     drop(db);
     let said = replay(book.path(), &["verify"]);
     assert_eq!(said.status, 1, "{said:?}");
@@ -149,27 +140,20 @@ fn a_corrupt_block_is_a_failure_that_names_the_place() {
     db.flush_cf(records).unwrap();
     db.compact_range_cf(records, None::<&[u8]>, None::<&[u8]>);
     let files = db.live_files().unwrap();
-    let file = files
-        .iter()
-        .find(|file| file.column_family_name == "records")
-        .unwrap();
-    let path = book
-        .path()
-        .join("log")
-        .join(file.name.trim_start_matches('/'));
+    let file = files.iter().find(|file| file.column_family_name == "records").unwrap();
+    let path = book.path().join("log").join(file.name.trim_start_matches('/'));
     drop(db);
     let sst = OpenOptions::new().write(true).open(&path).unwrap();
     let middle = sst.metadata().unwrap().len() / 2;
     sst.write_all_at(&[0x5a; 64], middle).unwrap();
     drop(sst);
-    for verb in [&["verify"][..], &["at", "latest"]] {
+    // The checkpoint at the head spares a fold; at the event before it there is none.
+    let before = (head - 1).to_string();
+    for verb in [&["verify"][..], &["at", &before]] {
         let said = replay(book.path(), verb);
         assert_ne!(said.status, 0, "{said:?}");
         let text = format!("{}{}", said.out, said.err);
-        assert!(
-            text.to_lowercase().contains("corrupt") && text.contains("event "),
-            "{text}"
-        );
+        assert!(text.to_lowercase().contains("corrupt") && text.contains("event "), "{text}");
         assert!(!text.contains("sound"), "{text}");
         let short = format!("Checked {head} of {head}");
         assert!(!text.contains(&short), "{text}");

@@ -97,11 +97,7 @@ struct MoveView {
 impl View {
     /// Gathers what was asked for.
     pub fn of(args: &AtArgs, source: &Source, state: &State, asked: u64) -> Result<Self, Error> {
-        let limit = if args.limit == 0 {
-            usize::MAX
-        } else {
-            args.limit
-        };
+        let limit = if args.limit == 0 { usize::MAX } else { args.limit };
         let all = args.provider.is_none() && args.consumer.is_none() && args.move_id.is_none();
         let position = state.position();
         let mut view = Self {
@@ -132,16 +128,10 @@ impl View {
     }
 
     fn add_all(&mut self, state: &State, limit: usize) {
-        self.providers = state
-            .providers()
-            .take(limit)
-            .map(|(id, row)| provider_view(state, id, row))
-            .collect();
-        self.consumers = state
-            .consumers()
-            .take(limit)
-            .map(|(_, row)| consumer_view(state, row))
-            .collect();
+        self.providers =
+            state.providers().take(limit).map(|(id, row)| provider_view(state, id, row)).collect();
+        self.consumers =
+            state.consumers().take(limit).map(|(_, row)| consumer_view(state, row)).collect();
         let mut moves: Vec<_> = state.moves().iter().collect();
         // Live ones first, latest first.
         moves.sort_by_key(|entry| {
@@ -150,19 +140,12 @@ impl View {
                 std::cmp::Reverse((entry.changed_sequence, entry.this.id)),
             )
         });
-        self.moves = moves
-            .into_iter()
-            .take(limit)
-            .map(|entry| move_view(state, entry))
-            .collect();
+        self.moves = moves.into_iter().take(limit).map(|entry| move_view(state, entry)).collect();
     }
 
     fn add_asked(&mut self, args: &AtArgs, state: &State, limit: usize) {
         if let Some(uuid) = args.provider {
-            match state
-                .provider_id(uuid)
-                .and_then(|id| Some((id, state.provider_row(id)?)))
-            {
+            match state.provider_id(uuid).and_then(|id| Some((id, state.provider_row(id)?))) {
                 Some((id, row)) => {
                     let mut view = provider_view(state, id, row);
                     view.holders = state
@@ -178,17 +161,10 @@ impl View {
         if let Some(uuid) = args.consumer {
             match state.consumer(uuid) {
                 Some(row) => self.consumers.push(consumer_view(state, row)),
-                None => self
-                    .not_there
-                    .push(format!("consumer {uuid} (it holds nothing)")),
+                None => self.not_there.push(format!("consumer {uuid} (it holds nothing)")),
             }
-            self.moves.extend(
-                state
-                    .moves()
-                    .of(uuid)
-                    .take(limit)
-                    .map(|entry| move_view(state, entry)),
-            );
+            self.moves
+                .extend(state.moves().of(uuid).take(limit).map(|entry| move_view(state, entry)));
         }
         if let Some(id) = args.move_id {
             match state.moves().get(id) {
@@ -200,21 +176,12 @@ impl View {
 
     fn name_providers(&mut self, state: &State) {
         let holders = self.providers.iter().flat_map(|provider| &provider.holders);
-        let held = self
-            .consumers
-            .iter()
-            .chain(holders)
-            .map(|consumer| &consumer.allocations);
-        let moved = self
-            .moves
-            .iter()
-            .flat_map(|entry| [&entry.this.source, &entry.this.destination]);
-        let named = held
-            .chain(moved)
-            .flat_map(|holding| holding.keys().copied());
-        self.names = named
-            .filter_map(|id| Some((id, Arc::clone(&state.provider(id)?.name))))
-            .collect();
+        let held = self.consumers.iter().chain(holders).map(|consumer| &consumer.allocations);
+        let moved =
+            self.moves.iter().flat_map(|entry| [&entry.this.source, &entry.this.destination]);
+        let named = held.chain(moved).flat_map(|holding| holding.keys().copied());
+        self.names =
+            named.filter_map(|id| Some((id, Arc::clone(&state.provider(id)?.name)))).collect();
     }
 
     /// Writes it for people.
@@ -234,10 +201,7 @@ impl View {
         }
         if !self.durable {
             let durable = self.durable_sequence;
-            writeln!(
-                out,
-                "Not yet durable: the server has acknowledged events up to {durable}."
-            )?;
+            writeln!(out, "Not yet durable: the server has acknowledged events up to {durable}.")?;
         }
         writeln!(out, "State digest {}", self.state_digest)?;
         for missing in &self.not_there {
@@ -264,9 +228,7 @@ impl View {
             return Ok(());
         }
         heading(out, "Consumers", self.consumers.len(), self.consumer_count)?;
-        self.consumers
-            .iter()
-            .try_for_each(|consumer| consumer.write(out, self, 2))
+        self.consumers.iter().try_for_each(|consumer| consumer.write(out, self, 2))
     }
 
     fn write_moves(&self, out: &mut dyn Write) -> io::Result<()> {
@@ -274,9 +236,7 @@ impl View {
             return Ok(());
         }
         heading(out, "Moves", self.moves.len(), self.move_count)?;
-        self.moves
-            .iter()
-            .try_for_each(|entry| entry.write(out, self))
+        self.moves.iter().try_for_each(|entry| entry.write(out, self))
     }
 
     fn holding(&self, holding: &Holding) -> String {
@@ -284,14 +244,10 @@ impl View {
             return "nothing".into();
         }
         let name = |id: &ProviderUuid| {
-            self.names
-                .get(id)
-                .map_or_else(|| id.to_string(), ToString::to_string)
+            self.names.get(id).map_or_else(|| id.to_string(), ToString::to_string)
         };
         joined(
-            holding
-                .iter()
-                .map(|(id, held)| format!("{} {}", name(id), resources_words(held))),
+            holding.iter().map(|(id, held)| format!("{} {}", name(id), resources_words(held))),
             ", ",
         )
     }
@@ -304,15 +260,8 @@ fn heading(out: &mut dyn Write, what: &str, shown: usize, all: usize) -> io::Res
 
 impl ProviderView {
     fn write(&self, out: &mut dyn Write, view: &View) -> io::Result<()> {
-        let parent = self
-            .parent
-            .map(|parent| format!(", parent {parent}"))
-            .unwrap_or_default();
-        writeln!(
-            out,
-            "  {} ({}) generation {}{parent}",
-            self.name, self.uuid, self.generation
-        )?;
+        let parent = self.parent.map(|parent| format!(", parent {parent}")).unwrap_or_default();
+        writeln!(out, "  {} ({}) generation {}{parent}", self.name, self.uuid, self.generation)?;
         if !self.traits.is_empty() {
             writeln!(out, "    traits {}", self.traits.join(" "))?;
         }
@@ -323,9 +272,7 @@ impl ProviderView {
         if !self.holders.is_empty() {
             writeln!(out, "    held by")?;
         }
-        self.holders
-            .iter()
-            .try_for_each(|holder| holder.write(out, view, 6))
+        self.holders.iter().try_for_each(|holder| holder.write(out, view, 6))
     }
 
     fn table(&self) -> Table {
@@ -340,17 +287,12 @@ impl ProviderView {
             "unit",
             "allocated",
         ];
-        let mut table = Table::new(
-            &titles,
-            &[false, true, true, true, true, true, true, false, true],
-        );
+        let mut table =
+            Table::new(&titles, &[false, true, true, true, true, true, true, false, true]);
         for row in &self.inventories {
             // Where a move stays on its provider, allocations add up to more than is held.
-            let allocated = if row.allocated == row.held {
-                String::new()
-            } else {
-                row.allocated.to_string()
-            };
+            let allocated =
+                if row.allocated == row.held { String::new() } else { row.allocated.to_string() };
             table.row(vec![
                 row.class.clone(),
                 row.total.to_string(),
@@ -369,26 +311,15 @@ impl ProviderView {
 
 impl ConsumerView {
     fn write(&self, out: &mut dyn Write, view: &View, indent: usize) -> io::Result<()> {
-        let mut more = vec![
-            format!("generation {}", self.generation),
-            format!("project {}", self.project_id),
-        ];
-        more.extend(
-            self.consumer_type
-                .as_ref()
-                .map(|name| format!("type {name}")),
-        );
+        let mut more =
+            vec![format!("generation {}", self.generation), format!("project {}", self.project_id)];
+        more.extend(self.consumer_type.as_ref().map(|name| format!("type {name}")));
         more.extend(self.move_id.map(|id| format!("move {id}")));
         if self.linked {
             more.push("overlap: max".into());
         }
         let (role, uuid, held) = (self.role.word(), self.uuid, view.holding(&self.allocations));
-        writeln!(
-            out,
-            "{:indent$}{role} {uuid}: {held} | {}",
-            "",
-            more.join(", ")
-        )
+        writeln!(out, "{:indent$}{role} {uuid}: {held} | {}", "", more.join(", "))
     }
 }
 
@@ -404,17 +335,11 @@ impl MoveView {
             this.attempt,
             state_words(this.state)
         )?;
-        let migration = this
-            .migration
-            .map_or("none".to_owned(), |id| id.to_string());
+        let migration = this.migration.map_or("none".to_owned(), |id| id.to_string());
         writeln!(out, "    instance {}, migration {migration}", this.instance)?;
         writeln!(out, "    source {}", view.holding(&this.source))?;
         writeln!(out, "    destination {}", view.holding(&this.destination))?;
-        let age = if this.state.is_live() {
-            "under way for"
-        } else {
-            "ended after"
-        };
+        let age = if this.state.is_live() { "under way for" } else { "ended after" };
         writeln!(
             out,
             "    opened {} (event {}), last changed {} (event {}), {age} {}",
@@ -441,15 +366,8 @@ fn provider_view(state: &State, id: ProviderId, row: &Provider) -> ProviderView 
         uuid: row.uuid,
         name: row.name.to_string(),
         generation: row.generation,
-        parent: row
-            .parent
-            .and_then(|parent| state.provider_row(parent))
-            .map(|parent| parent.uuid),
-        traits: row
-            .traits
-            .iter()
-            .map(|&id| state.traits().name(id).to_string())
-            .collect(),
+        parent: row.parent.and_then(|parent| state.provider_row(parent)).map(|parent| parent.uuid),
+        traits: row.traits.iter().map(|&id| state.traits().name(id).to_string()).collect(),
         aggregates: row
             .aggregates
             .iter()
@@ -480,11 +398,8 @@ fn consumer_view(state: &State, row: &Consumer) -> ConsumerView {
 }
 
 fn move_view(state: &State, entry: &MoveEntry) -> MoveView {
-    let until = if entry.this.state.is_live() {
-        state.position().recorded_at
-    } else {
-        entry.changed_at
-    };
+    let until =
+        if entry.this.state.is_live() { state.position().recorded_at } else { entry.changed_at };
     MoveView {
         this: entry.this.clone(),
         opened_at: entry.opened_at.to_string(),

@@ -120,9 +120,8 @@ impl Holders {
 fn amounts(state: &State, provider: ProviderUuid, class: &str) -> Option<Vec<(ConsumerUuid, u64)>> {
     let (provider, class): (ProviderId, ClassId) =
         (state.provider_id(provider)?, state.classes().id(class)?);
-    let amounts = state
-        .holders(provider)
-        .map(|row| (row.uuid, u64::from(row.amount(provider, class))));
+    let amounts =
+        state.holders(provider).map(|row| (row.uuid, u64::from(row.amount(provider, class))));
     Some(amounts.filter(|&(_, amount)| amount > 0).collect())
 }
 
@@ -141,19 +140,15 @@ fn holder(
         amount,
         move_id: live.map(|entry| entry.this.id),
         purpose: live.map(|entry| purpose(entry, role, provider, now)),
-        overlap_max: state
-            .consumer(consumer)
-            .is_some_and(|row| row.link.is_some()),
+        overlap_max: state.consumer(consumer).is_some_and(|row| row.link.is_some()),
     }
 }
 
 /// `source of the resize of instance I, in flight for 3 min 2 s`
 fn purpose(entry: &MoveEntry, role: Role, provider: ProviderUuid, now: Timestamp) -> String {
     let this = &entry.this;
-    let (source, destination) = (
-        this.source.contains_key(&provider),
-        this.destination.contains_key(&provider),
-    );
+    let (source, destination) =
+        (this.source.contains_key(&provider), this.destination.contains_key(&provider));
     let side = match role {
         Role::Migration => "source",
         _ if this.migration.is_some() => "destination",
@@ -165,9 +160,5 @@ fn purpose(entry: &MoveEntry, role: Role, provider: ProviderUuid, now: Timestamp
         Role::Migration => format!("the {} of instance {}", kind_word(this.kind), this.instance),
         _ => format!("its {}", kind_word(this.kind)),
     };
-    format!(
-        "{side} of {whose}, move {}, in flight for {}",
-        this.id,
-        span(entry.opened_at, now)
-    )
+    format!("{side} of {whose}, move {}, in flight for {}", this.id, span(entry.opened_at, now))
 }

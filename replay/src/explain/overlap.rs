@@ -100,12 +100,7 @@ impl MaxRule {
     }
 
     fn without(verdict: Verdict) -> Self {
-        Self {
-            verdict,
-            move_id: None,
-            source_holder: None,
-            figures: Vec::new(),
-        }
+        Self { verdict, move_id: None, source_holder: None, figures: Vec::new() }
     }
 
     /// The answer in sentences.
@@ -131,12 +126,7 @@ impl MaxRule {
                 )];
             }
         }];
-        lines.extend(
-            self.figures
-                .iter()
-                .filter(|figure| figure.is_telling())
-                .map(Figure::words),
-        );
+        lines.extend(self.figures.iter().filter(|figure| figure.is_telling()).map(Figure::words));
         if self.verdict == Verdict::WouldFit {
             lines.push(
                 "The server grants it to the native commands always, to plain Placement calls with \
@@ -154,16 +144,7 @@ impl Figure {
     }
 
     fn words(&self) -> String {
-        let Self {
-            provider_name,
-            class,
-            source,
-            asked,
-            held_sum,
-            held_max,
-            capacity,
-            ..
-        } = self;
+        let Self { provider_name, class, source, asked, held_sum, held_max, capacity, .. } = self;
         let verdict = match i128::from(*held_max) - i128::from(*capacity) {
             _ if self.fits => "fits".to_owned(),
             short => format!("short by {}", amount(class, short)),
@@ -179,14 +160,10 @@ impl Figure {
 }
 
 fn is_about_capacity(body: &Rejected) -> bool {
-    let shortages = body
-        .shortages
-        .iter()
-        .chain(body.passed_over.iter().flat_map(|option| &option.shortages));
+    let shortages =
+        body.shortages.iter().chain(body.passed_over.iter().flat_map(|option| &option.shortages));
     matches!(body.cause, Cause::Capacity | Cause::NoOptionFits)
-        && shortages
-            .into_iter()
-            .any(|shortage| shortage.cause == ShortageCause::Capacity)
+        && shortages.into_iter().any(|shortage| shortage.cause == ShortageCause::Capacity)
 }
 
 /// The move that the refused command belongs to, who holds its source, and what was asked.
@@ -199,10 +176,7 @@ fn sides<'a>(
         let entry = named
             .filter(|entry| entry.this.instance == asked.consumer)
             .or_else(|| state.moves().live_of_instance(asked.consumer).next())?;
-        let migration = entry
-            .this
-            .migration
-            .filter(|&id| state.consumer(id).is_some())?;
+        let migration = entry.this.migration.filter(|&id| state.consumer(id).is_some())?;
         Some((entry, migration, asked))
     })
 }
@@ -221,17 +195,12 @@ fn figures(
             .filter(|other| other.consumer != asked.consumer && other.consumer != migration)
             .map(|other| write(state, other.consumer, &other.holding, None))
     };
-    let apart: Vec<Write> = others()
-        .chain([write(state, asked.consumer, &asked.holding, None)])
-        .collect();
+    let apart: Vec<Write> =
+        others().chain([write(state, asked.consumer, &asked.holding, None)]).collect();
     let linked: Vec<Write> = others()
         .chain([
             write(state, asked.consumer, &asked.holding, Some(link.clone())),
-            Write {
-                consumer: migration,
-                after: source.allocations.clone(),
-                link: Some(link),
-            },
+            Write { consumer: migration, after: source.allocations.clone(), link: Some(link) },
         ])
         .collect();
     let (sum, max) = (held_after(state, &apart), held_after(state, &linked));
@@ -260,10 +229,7 @@ fn figures(
 fn link_with(state: &State, migration: ConsumerUuid) -> Link {
     let own = state.consumer(migration).and_then(|row| row.link);
     match own.and_then(|id| Some((id, state.link(id)?))) {
-        Some((group, row)) => Link {
-            group,
-            overlap: row.overlap.clone(),
-        },
+        Some((group, row)) => Link { group, overlap: row.overlap.clone() },
         None => Link {
             group: LinkId(Uuid::max()),
             overlap: Overlap::Max(state.settings().overlap_classes.clone()),
@@ -279,28 +245,18 @@ fn write(state: &State, consumer: ConsumerUuid, holding: &Holding, link: Option<
         };
         for (class, &amount) in resources {
             if let Some(class) = state.classes().id(class) {
-                after.push(Allocation {
-                    provider,
-                    class,
-                    amount,
-                });
+                after.push(Allocation { provider, class, amount });
             }
         }
     }
     after.sort_unstable();
-    Write {
-        consumer,
-        after,
-        link,
-    }
+    Write { consumer, after, link }
 }
 
 /// Whether the refusal's own figures are those of the rule.
 fn was_applied(state: &State, body: &Rejected, figures: &[Figure]) -> bool {
-    body.shortages
-        .iter()
-        .filter(|shortage| shortage.cause == ShortageCause::Capacity)
-        .any(|shortage| {
+    body.shortages.iter().filter(|shortage| shortage.cause == ShortageCause::Capacity).any(
+        |shortage| {
             let same = |figure: &&Figure| {
                 figure.provider == shortage.provider && figure.class == shortage.class
             };
@@ -309,5 +265,6 @@ fn was_applied(state: &State, body: &Rejected, figures: &[Figure]) -> bool {
             figures.iter().find(same).is_some_and(|figure| {
                 figure.held_sum != figure.held_max && held + shortage.needed == figure.held_max
             })
-        })
+        },
+    )
 }

@@ -124,9 +124,7 @@ impl RefusalReport {
         for words in &self.passed_over {
             writeln!(out, "  {words}")?;
         }
-        self.shortages
-            .iter()
-            .try_for_each(|shortage| shortage.write(out))?;
+        self.shortages.iter().try_for_each(|shortage| shortage.write(out))?;
         for line in self.max_rule.iter().flat_map(MaxRule::words) {
             writeln!(out, "  {line}")?;
         }
@@ -160,12 +158,8 @@ fn shortage_report(
             .and_then(|resources| resources.get(&shortage.class))
             .copied()
     };
-    let asked: u64 = body
-        .asked
-        .iter()
-        .filter_map(|asked| wants(&asked.holding))
-        .map(u64::from)
-        .sum();
+    let asked: u64 =
+        body.asked.iter().filter_map(|asked| wants(&asked.holding)).map(u64::from).sum();
     let account = Account::of(state, shortage.provider, &shortage.class);
     let short_by = i128::from(shortage.needed) - i128::from(shortage.free);
     ShortageReport {
@@ -190,18 +184,10 @@ impl ShortageReport {
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         let class = &self.class;
         let units = |value: i128| amount(class, value);
-        writeln!(
-            out,
-            "  {class} on {} ({})",
-            self.provider_name, self.provider
-        )?;
+        writeln!(out, "  {class} on {} ({})", self.provider_name, self.provider)?;
         write!(out, "    asked    {}", units(self.asked.into()))?;
         if self.asked != self.needed {
-            write!(
-                out,
-                ", which is {} more than before",
-                units(self.needed.into())
-            )?;
+            write!(out, ", which is {} more than before", units(self.needed.into()))?;
         }
         writeln!(out)?;
         match self.cause {
@@ -220,11 +206,7 @@ impl ShortageReport {
         if let Some(account) = &self.account {
             writeln!(out, "    capacity {}", account.capacity_words())?;
             let free = units(self.free.into());
-            writeln!(
-                out,
-                "    held     {}, free {free}",
-                units(account.held.into())
-            )?;
+            writeln!(out, "    held     {}, free {free}", units(account.held.into()))?;
         }
         if let Some(short) = self.short_by {
             writeln!(out, "    short by {}", units(short))?;
@@ -235,32 +217,15 @@ impl ShortageReport {
     fn write_holders(&self, out: &mut dyn Write) -> io::Result<()> {
         for holder in &self.holders.biggest {
             let held = amount(&self.class, holder.amount.into());
-            write!(
-                out,
-                "    held by  {} {}: {held}",
-                holder.role.word(),
-                holder.consumer
-            )?;
+            write!(out, "    held by  {} {}: {held}", holder.role.word(), holder.consumer)?;
             if let Some(purpose) = &holder.purpose {
                 write!(out, ", {purpose}")?;
             }
-            writeln!(
-                out,
-                "{}",
-                if holder.overlap_max {
-                    " (overlap: max)"
-                } else {
-                    ""
-                }
-            )?;
+            writeln!(out, "{}", if holder.overlap_max { " (overlap: max)" } else { "" })?;
         }
         if self.holders.others > 0 {
             let held = amount(&self.class, self.holders.others_amount.into());
-            writeln!(
-                out,
-                "    held by  {} others: {held} together",
-                self.holders.others
-            )?;
+            writeln!(out, "    held by  {} others: {held} together", self.holders.others)?;
         }
         Ok(())
     }

@@ -41,10 +41,7 @@ impl Steps {
             .iter()
             .flat_map(|change| &change.holdings)
             .flat_map(|holding| {
-                holding
-                    .amounts
-                    .iter()
-                    .map(|held| (holding.provider, held.class.as_str()))
+                holding.amounts.iter().map(|held| (holding.provider, held.class.as_str()))
             })
             .collect();
         let figures = touched.into_iter().filter_map(|(provider, class)| {
@@ -52,17 +49,11 @@ impl Steps {
             let (id, number) = (after.provider_id(provider)?, after.classes().id(class)?);
             Some(Figure {
                 held_before: Account::of(before, provider, class).map_or(0, |account| account.held),
-                allocated: after
-                    .holders(id)
-                    .map(|row| u64::from(row.amount(id, number)))
-                    .sum(),
+                allocated: after.holders(id).map(|row| u64::from(row.amount(id, number))).sum(),
                 account,
             })
         });
-        Self {
-            figures: figures.collect(),
-            body: body.clone(),
-        }
+        Self { figures: figures.collect(), body: body.clone() }
     }
 
     /// Writes it for people.
@@ -78,16 +69,9 @@ impl Steps {
         for option in &body.passed_over {
             writeln!(out, "  {}", passed_over_words(option, names))?;
         }
-        self.figures
-            .iter()
-            .try_for_each(|figure| writeln!(out, "  {}", figure.words()))?;
+        self.figures.iter().try_for_each(|figure| writeln!(out, "  {}", figure.words()))?;
         for this in &body.moves {
-            writeln!(
-                out,
-                "  move: {}, {}",
-                move_words(this),
-                state_words(this.state)
-            )?;
+            writeln!(out, "  move: {}, {}", move_words(this), state_words(this.state))?;
         }
         if let Some(reason) = &body.reason {
             writeln!(out, "  reason: {reason}")?;
@@ -102,11 +86,7 @@ impl Steps {
 impl Figure {
     /// `DISK_GB on compute1: held 0 -> 1028 GB of 1028 GB = (total ...), free 0 GB`
     fn words(&self) -> String {
-        let Self {
-            account,
-            held_before,
-            allocated,
-        } = self;
+        let Self { account, held_before, allocated } = self;
         let class = &account.class;
         let mut words = format!(
             "{class} on {}: held {held_before} -> {} of {}, free {}",

@@ -40,11 +40,7 @@ impl Capacity {
     pub fn group_ends(&mut self, state: &State, findings: &mut Findings) {
         for ((provider, class), sequence) in std::mem::take(&mut self.suspects) {
             let held = held(state, provider, &class);
-            let before = self
-                .before
-                .get(&(provider, class.clone()))
-                .copied()
-                .unwrap_or(0);
+            let before = self.before.get(&(provider, class.clone())).copied().unwrap_or(0);
             if held > before && is_over(state, provider, &class) {
                 findings.add(
                     sequence,
@@ -77,7 +73,5 @@ fn inventory<'a>(
     provider: ProviderUuid,
     class: &str,
 ) -> Option<&'a ledger::state::ProviderInventory> {
-    state
-        .provider(provider)?
-        .inventory(state.classes().id(class)?)
+    state.provider(provider)?.inventory(state.classes().id(class)?)
 }

@@ -148,10 +148,8 @@ impl<'a> Walk<'a> {
         let Some(last) = &self.last else { return };
         let mut wrong = Vec::new();
         if header.ledger_id != last.ledger_id {
-            wrong.push(format!(
-                "it belongs to ledger {}, not {}",
-                header.ledger_id, last.ledger_id
-            ));
+            wrong
+                .push(format!("it belongs to ledger {}, not {}", header.ledger_id, last.ledger_id));
         }
         if header.recorded_at < last.recorded_at {
             wrong.push(format!(
@@ -187,10 +185,7 @@ impl<'a> Walk<'a> {
             }
             _ => {}
         }
-        let last = header
-            .group_first
-            .saturating_add(header.group_count.into())
-            .saturating_sub(1);
+        let last = header.group_first.saturating_add(header.group_count.into()).saturating_sub(1);
         if !(header.group_first..=last).contains(&header.sequence) {
             self.wrong(format!(
                 "it is outside of its own group, events {} to {last}",
@@ -253,9 +248,7 @@ impl<'a> Walk<'a> {
         if header.sequence.is_multiple_of(INVARIANTS_EVERY)
             && let Err(wrong) = state.check_invariants()
         {
-            wrong
-                .into_iter()
-                .for_each(|what| self.findings.add(header.sequence, what));
+            wrong.into_iter().for_each(|what| self.findings.add(header.sequence, what));
         }
         Ok(())
     }
@@ -280,19 +273,14 @@ impl<'a> Walk<'a> {
             self.wrong("the log ends in the middle of a group".into());
         }
         if self.next > head.sequence && self.hash.is_some_and(|hash| hash != head.hash) {
-            self.findings.add(
-                head.sequence,
-                "its hash is not the one that the log's head names".into(),
-            );
+            self.findings
+                .add(head.sequence, "its hash is not the one that the log's head names".into());
         }
         if let Some(acknowledged) = self.source.acknowledged
             && acknowledged.sequence > head.sequence
         {
             let (from, to) = (head.sequence + 1, acknowledged.sequence);
-            self.findings.add(
-                from,
-                format!("acknowledged events are gone: {from} to {to}"),
-            );
+            self.findings.add(from, format!("acknowledged events are gone: {from} to {to}"));
         }
         let bare = std::mem::take(&mut self.bare);
         for sequence in bare.difference(&self.erased) {

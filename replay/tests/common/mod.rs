@@ -32,22 +32,15 @@ pub struct Book {
 }
 
 pub fn provider(n: u128) -> ProviderUuid {
-    ProviderUuid(Uuid::from_u128(
-        0xaaaa_0000_0000_0000_0000_0000_0000_0000 + n,
-    ))
+    ProviderUuid(Uuid::from_u128(0xaaaa_0000_0000_0000_0000_0000_0000_0000 + n))
 }
 
 pub fn consumer(n: u128) -> ConsumerUuid {
-    ConsumerUuid(Uuid::from_u128(
-        0xcccc_0000_0000_0000_0000_0000_0000_0000 + n,
-    ))
+    ConsumerUuid(Uuid::from_u128(0xcccc_0000_0000_0000_0000_0000_0000_0000 + n))
 }
 
 pub fn resources(amounts: &[(&str, u32)]) -> Resources {
-    amounts
-        .iter()
-        .map(|&(class, amount)| (class.to_owned(), amount))
-        .collect()
+    amounts.iter().map(|&(class, amount)| (class.to_owned(), amount)).collect()
 }
 
 pub fn on(provider: ProviderUuid, amounts: &[(&str, u32)]) -> Holding {
@@ -83,11 +76,7 @@ impl Book {
     pub fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let ledger = open(dir.path());
-        Self {
-            dir,
-            ledger,
-            stamps: AtomicU64::new(0),
-        }
+        Self { dir, ledger, stamps: AtomicU64::new(0) }
     }
 
     pub fn path(&self) -> &Path {
@@ -114,19 +103,14 @@ impl Book {
 
     /// A host with these inventories.
     pub fn host(&self, id: ProviderUuid, name: &str, inventories: &[(&str, u32)]) {
-        let made = CreateProvider {
-            uuid: id,
-            name: name.into(),
-            parent: None,
-        };
+        let made = CreateProvider { uuid: id, name: name.into(), parent: None };
         self.submit("req-host", vec![Command::CreateProvider(made)]);
         self.inventories(id, inventories);
     }
 
     pub fn inventories(&self, id: ProviderUuid, inventories: &[(&str, u32)]) {
-        let all = inventories
-            .iter()
-            .map(|&(class, total)| (class.to_owned(), Inventory::of(total)));
+        let all =
+            inventories.iter().map(|&(class, total)| (class.to_owned(), Inventory::of(total)));
         let change = ChangeInventories {
             provider: id,
             generation: None,
@@ -139,10 +123,7 @@ impl Book {
 
 pub fn open(dir: &Path) -> Ledger {
     let clock = Arc::new(Ticking(AtomicI64::new(START)));
-    let options = Options {
-        min_free_bytes: 0,
-        ..Options::default()
-    };
+    let options = Options { min_free_bytes: 0, ..Options::default() };
     Ledger::open(dir, options, clock, [1; 16]).unwrap()
 }
 
