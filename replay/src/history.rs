@@ -22,8 +22,12 @@ pub(crate) fn run(args: &HistoryArgs, out: &mut dyn Write) -> Result<u8, Error> 
     }
     let source = Source::open(&args.target)?;
     let names = Names::new(source.reader());
-    let mut walk =
-        Walk { shown: 0, last: None, generation: before(&source, &subject, args.after)? };
+    let mut walk = Walk {
+        shown: 0,
+        last: None,
+        generation: before(&source, &subject, args.after)?,
+        gone_since: None,
+    };
     if !args.target.json {
         writeln!(out, "{}", subject.title(&names))?;
     }
