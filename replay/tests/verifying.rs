@@ -52,20 +52,25 @@ fn a_good_ledger_is_sound_while_it_runs_and_when_it_is_closed() {
     assert_eq!(report["findings"].as_array().map(Vec::len), Some(0));
 }
 
-fn damage_record(book: &Book, sequence: u64, damage: impl FnOnce(&mut Vec<u8>)) {
-    book.ledger.close();
-    let db = raw(book.path());
+fn damage_record(
+    book: Book,
+    sequence: u64,
+    damage: impl FnOnce(&mut Vec<u8>),
+) -> tempfile::TempDir {
+    let dir = book.shut();
+    let db = raw(dir.path());
     let records = db.cf_handle("records").unwrap();
     let mut bytes = db.get_cf(records, sequence.to_be_bytes()).unwrap().unwrap();
     damage(&mut bytes);
     db.put_cf(records, sequence.to_be_bytes(), bytes).unwrap();
+    dir
 }
 
 #[test]
 fn a_flipped_byte_in_a_body_is_found_at_its_place() {
     let book = many();
-    damage_record(&book, 500, |bytes| *bytes.last_mut().unwrap() ^= 1);
-    let said = replay(book.path(), &["verify"]);
+    let dir = damage_record(book, 500, |bytes| *bytes.last_mut().unwrap() ^= 1);
+    let said = replay(dir.path(), &["verify"]);
     assert_eq!(said.status, 1, "{said:?}");
     said.tells(&["Wrong at event 500: the body does not have the digest that the header names"]);
 }
@@ -74,8 +79,8 @@ fn a_flipped_byte_in_a_body_is_found_at_its_place() {
 fn a_flipped_byte_in_a_header_is_found_at_its_place() {
     let book = many();
     // In the middle of the header: whatever it hits, the record is not what it was.
-    damage_record(&book, 500, |bytes| bytes[60] ^= 1);
-    let said = replay(book.path(), &["verify"]);
+    let dir = damage_record(book, 500, |bytes| bytes[60] ^= 1);
+    let said = replay(dir.path(), &["verify"]);
     assert_eq!(said.status, 1, "{said:?}");
     assert!(said.out.contains("event 500"), "{said:?}");
 }
@@ -84,11 +89,11 @@ fn a_flipped_byte_in_a_header_is_found_at_its_place() {
 fn a_missing_record_is_found_and_the_rest_is_still_checked() {
     let book = many();
     let head = book.ledger.view().sequence();
-    book.ledger.close();
-    let db = raw(book.path());
+    let dir = book.shut();
+    let db = raw(dir.path());
     db.delete_cf(db.cf_handle("records").unwrap(), 700u64.to_be_bytes()).unwrap();
     drop(db);
-    let said = replay(book.path(), &["verify"]);
+    let said = replay(dir.path(), &["verify"]);
     assert_eq!(said.status, 1, "{said:?}");
     said.tells(&[
         "Wrong at event 700",
@@ -100,14 +105,14 @@ fn a_missing_record_is_found_and_the_rest_is_still_checked() {
 #[test]
 fn a_swapped_private_part_is_found() {
     let book = many();
-    book.ledger.close();
-    let db = raw(book.path());
+    let dir = book.shut();
+    let db = raw(dir.path());
     let private = db.cf_handle("private").unwrap();
     let other = db.get_cf(private, 300u64.to_be_bytes()).unwrap().unwrap();
     db.put_cf(private, 301u64.to_be_bytes(), other).unwrap();
     db.delete_cf(private, 302u64.to_be_bytes()).unwrap();
     drop(db);
-    let said = replay(book.path(), &["verify"]);
+    let said = replay(dir.path(), &["verify"]);
     assert_eq!(said.status, 1, "{said:?}");
     said.tells(&[
         "Wrong at event 301: the private part",
@@ -118,12 +123,12 @@ fn a_swapped_private_part_is_found() {
 #[test]
 fn a_cut_tail_is_found_by_what_the_server_acknowledged() {
     let book = many();
-    book.ledger.close();
     let head = book.ledger.view().sequence();
-    let db = raw(book.path());
+    let dir = book.shut();
+    let db = raw(dir.path());
     db.delete_cf(db.cf_handle("records").unwrap(), head.to_be_bytes()).unwrap();
     drop(db);
-    let said = replay(book.path(), &["verify"]);
+    let said = replay(dir.path(), &["verify"]);
     assert_eq!(said.status, 1, "{said:?}");
     said.tells(&[&format!("Wrong at event {head}")]);
 }
@@ -134,14 +139,14 @@ fn a_cut_tail_is_found_by_what_the_server_acknowledged() {
 fn a_corrupt_block_is_a_failure_that_names_the_place() {
     let book = many();
     let head = book.ledger.view().sequence();
-    book.ledger.close();
-    let db = raw(book.path());
+    let dir = book.shut();
+    let db = raw(dir.path());
     let records = db.cf_handle("records").unwrap();
     db.flush_cf(records).unwrap();
     db.compact_range_cf(records, None::<&[u8]>, None::<&[u8]>);
     let files = db.live_files().unwrap();
     let file = files.iter().find(|file| file.column_family_name == "records").unwrap();
-    let path = book.path().join("log").join(file.name.trim_start_matches('/'));
+    let path = dir.path().join("log").join(file.name.trim_start_matches('/'));
     drop(db);
     let sst = OpenOptions::new().write(true).open(&path).unwrap();
     let middle = sst.metadata().unwrap().len() / 2;
@@ -150,7 +155,7 @@ fn a_corrupt_block_is_a_failure_that_names_the_place() {
     // The checkpoint at the head spares a fold; at the event before it there is none.
     let before = (head - 1).to_string();
     for verb in [&["verify"][..], &["at", &before]] {
-        let said = replay(book.path(), verb);
+        let said = replay(dir.path(), verb);
         assert_ne!(said.status, 0, "{said:?}");
         let text = format!("{}{}", said.out, said.err);
         assert!(text.to_lowercase().contains("corrupt") && text.contains("event "), "{text}");

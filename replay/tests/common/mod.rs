@@ -79,6 +79,12 @@ impl Book {
         Self { dir, ledger, stamps: AtomicU64::new(0) }
     }
 
+    /// Closes the ledger and lets go of it; the directory stays.
+    pub fn shut(self) -> tempfile::TempDir {
+        self.ledger.close();
+        self.dir
+    }
+
     pub fn path(&self) -> &Path {
         self.dir.path()
     }
