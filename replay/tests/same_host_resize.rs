@@ -128,8 +128,8 @@ fn a_refusal_that_the_rule_could_not_prevent_says_so() {
     book.submit("req-resize-9", vec![claim(instance, vec![on(host, &[("VCPU", 9)])])]);
     replay(book.path(), &["explain", "--request-id", "req-resize-9"]).tells(&[
         "claim was refused: not enough capacity",
-        "asked    9, which is 8 more than before",
-        "held     1, free 7",
+        "asked    9\n",
+        "held     1, free 7 (8 for this command)",
         "short by 1",
         "held by  migration",
         "source of the resize of instance",

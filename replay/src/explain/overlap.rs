@@ -253,18 +253,24 @@ fn write(state: &State, consumer: ConsumerUuid, holding: &Holding, link: Option<
     Write { consumer, after, link }
 }
 
-/// Whether the refusal's own figures are those of the rule.
+/// Whether the rule was applied: the native commands always do, and of plain Placement calls the
+/// refusal's own figures tell.
 fn was_applied(state: &State, body: &Rejected, figures: &[Figure]) -> bool {
+    if !matches!(body.command.as_str(), "replace_allocations" | "reshape") {
+        return true;
+    }
     body.shortages.iter().filter(|shortage| shortage.cause == ShortageCause::Capacity).any(
         |shortage| {
             let same = |figure: &&Figure| {
                 figure.provider == shortage.provider && figure.class == shortage.class
             };
-            let held = Account::of(state, shortage.provider, &shortage.class)
-                .map_or(0, |account| account.held);
-            figures.iter().find(same).is_some_and(|figure| {
-                figure.held_sum != figure.held_max && held + shortage.needed == figure.held_max
-            })
+            let Some(figure) = figures.iter().find(same) else { return false };
+            let Some(account) = Account::of(state, shortage.provider, &shortage.class) else {
+                return false;
+            };
+            let short = i128::from(shortage.needed) - i128::from(shortage.free);
+            figure.held_sum != figure.held_max
+                && account.capacity_shown() + short == i128::from(figure.held_max)
         },
     )
 }

@@ -49,7 +49,7 @@ struct ShortageReport {
     class: String,
     /// Asked for there, by all of the command's consumers.
     asked: u64,
-    /// The additional amount that was needed.
+    /// What the command needed there, by the refusal.
     needed: u64,
     free: i64,
     /// needed - free; none: another rule forbade it.
@@ -187,7 +187,7 @@ impl ShortageReport {
         writeln!(out, "  {class} on {} ({})", self.provider_name, self.provider)?;
         write!(out, "    asked    {}", units(self.asked.into()))?;
         if self.asked != self.needed {
-            write!(out, ", which is {} more than before", units(self.needed.into()))?;
+            write!(out, ", in all {} were needed", units(self.needed.into()))?;
         }
         writeln!(out)?;
         match self.cause {
@@ -205,8 +205,13 @@ impl ShortageReport {
         }
         if let Some(account) = &self.account {
             writeln!(out, "    capacity {}", account.capacity_words())?;
-            let free = units(self.free.into());
-            writeln!(out, "    held     {}, free {free}", units(account.held.into()))?;
+            let (held, free) = (units(account.held.into()), units(account.free()));
+            write!(out, "    held     {held}, free {free}")?;
+            if account.free() != i128::from(self.free) {
+                // It replaces or overlaps some of what is held, or is one of a list.
+                write!(out, " ({} for this command)", units(self.free.into()))?;
+            }
+            writeln!(out)?;
         }
         if let Some(short) = self.short_by {
             writeln!(out, "    short by {}", units(short))?;
