@@ -1,6 +1,7 @@
 //! `replay verify`: is the whole ledger sound?
 
 mod capacity;
+mod fetch;
 mod findings;
 mod walk;
 

@@ -1,6 +1,8 @@
 //! How fast the tool is on a larger ledger. Without REPLAY_EVENTS it is small and quick; with it
 //! (say 1000000) the figures are worth reading: `cargo test -p replay --test large -- --nocapture`.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::*;

@@ -1,5 +1,7 @@
 //! `at` and `history` on a running ledger and on a closed one.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::*;

@@ -1,6 +1,8 @@
 //! DESIGN's example through plain Placement calls: a host whose disk is full with one server, and a
 //! resize of that server on the same host (Launchpad bug 1790204). The tool says why it fails.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::*;

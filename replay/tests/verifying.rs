@@ -1,6 +1,8 @@
 //! `verify` on good ledgers, and on ledgers damaged behind their back: it names the place, and a
 //! read error is never taken for the end of the log.
 
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 use common::*;

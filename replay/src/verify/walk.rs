@@ -1,6 +1,7 @@
 //! Going through all records in order: chain, gaps, digests, groups, and the fold.
 
 use super::capacity::Capacity;
+use super::fetch::{self, Fetched, Item, PrivatePart};
 use super::findings::Findings;
 use crate::open::Source;
 use crate::progress::Progress;
@@ -11,8 +12,6 @@ use ledger::state::State;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Records read at once.
-const CHUNK: usize = 4096;
 /// How often the state's invariants are checked on the way, in events.
 const INVARIANTS_EVERY: u64 = 1_000_000;
 
@@ -60,39 +59,27 @@ impl<'a> Walk<'a> {
         // A fold that cannot be is a finding here, not a message of the runtime.
         let hook = std::panic::take_hook();
         std::panic::set_hook(Box::new(|_| {}));
-        while self.next <= head.sequence && !self.findings.is_full() {
-            let left = usize::try_from(head.sequence - self.next + 1).unwrap_or(usize::MAX);
-            match self.source.reader().read(self.next, left.min(CHUNK)) {
-                Ok(records) if records.is_empty() => {
-                    self.wrong(format!(
-                        "the log ends here, although its head is event {}",
-                        head.sequence
-                    ));
+        std::thread::scope(|scope| {
+            let chunks = fetch::ahead(scope, self.source.reader(), self.next, head.sequence);
+            while let Ok(chunk) = chunks.recv() {
+                chunk.into_iter().for_each(|item| self.item(item));
+                progress.at(self.checked, head.sequence);
+                if self.findings.is_full() {
                     break;
                 }
-                Ok(records) => records.iter().for_each(|record| self.record(record)),
-                Err(_) => self.one_by_one(left.min(CHUNK)),
             }
-            progress.at(self.checked, head.sequence);
-        }
+        });
         std::panic::set_hook(hook);
         if !self.findings.is_full() {
             self.end();
         }
     }
 
-    /// Something cannot be read among the next `count` records: each is read by itself, so that
-    /// the place is known and the rest is still checked.
-    fn one_by_one(&mut self, count: usize) {
-        for _ in 0..count {
-            if self.findings.is_full() {
-                return;
-            }
-            match self.source.reader().record(self.next) {
-                Ok(Some(record)) => self.record(&record),
-                Ok(None) => self.unreadable("it is missing".into()),
-                Err(error) => self.unreadable(error.to_string()),
-            }
+    fn item(&mut self, item: Item) {
+        match item {
+            _ if self.findings.is_full() => {}
+            Item::Read(fetched) => self.record(*fetched),
+            Item::Unreadable(what) => self.unreadable(what),
         }
     }
 
@@ -105,13 +92,14 @@ impl<'a> Walk<'a> {
         self.next += 1;
     }
 
-    fn record(&mut self, record: &Record) {
-        self.follows(record);
+    fn record(&mut self, fetched: Fetched) {
+        let Fetched { record, event, private } = fetched;
+        self.follows(&record);
         self.header(&record.header);
         self.group(&record.header);
-        self.private(record);
-        match record.event() {
-            Ok(event) => self.event(record, &event),
+        self.private(private);
+        match event {
+            Ok(event) => self.event(&record, &event),
             Err(error) => {
                 self.wrong(error.to_string());
                 self.state = None;
@@ -119,8 +107,8 @@ impl<'a> Walk<'a> {
         }
         self.checked += 1;
         self.hash = Some(record.hash);
-        self.last = Some(record.header.clone());
-        self.acknowledged(record);
+        self.acknowledged(&record);
+        self.last = Some(record.header);
         self.next += 1;
     }
 
@@ -195,18 +183,13 @@ impl<'a> Walk<'a> {
         self.group = (header.sequence < last).then_some(this);
     }
 
-    fn private(&mut self, record: &Record) {
-        match self.source.reader().private(self.next) {
-            Ok(None) if record.header.private_digest.is_none() => {}
-            Ok(None) => {
+    fn private(&mut self, private: PrivatePart) {
+        match private {
+            PrivatePart::Good => {}
+            PrivatePart::Gone => {
                 self.bare.insert(self.next);
             }
-            Ok(Some(private)) => {
-                if let Err(error) = record.check_private(&private) {
-                    self.wrong(error.to_string());
-                }
-            }
-            Err(error) => self.wrong(format!("its private part cannot be read: {error}")),
+            PrivatePart::Wrong(what) => self.wrong(what),
         }
     }
 

@@ -1,6 +1,6 @@
 //! A real ledger in a directory of its own, written through its own front door, and the tool run
 //! on it as an operator runs it.
-#![allow(dead_code)]
+#![allow(dead_code, clippy::unwrap_used)]
 
 use ledger::amounts::{Holding, Inventory, Resources};
 use ledger::command::*;
