@@ -16,8 +16,11 @@ pub(crate) struct Source {
     dir: PathBuf,
     /// The newest record there is.
     pub head: Head,
-    /// The newest event that the server has acknowledged; none: it never told.
+    /// What the server had acknowledged before the log was opened: the log must have it. None: the
+    /// server never told, or its note is not whole.
     pub acknowledged: Option<Head>,
+    /// The newest event that is known to be durable.
+    durable: u64,
     // A RocksDB secondary writes its own log files there; dropped after the reader.
     _scratch: TempDir,
 }
@@ -34,13 +37,14 @@ impl Source {
             .prefix("replay-")
             .tempdir()
             .map_err(|error| cannot(format!("no place for temporary files: {error}")))?;
+        let acknowledged = log::acknowledged(&dir)?;
         let reader = RocksReader::open_secondary(&dir, scratch.path())
             .map_err(|error| cannot(error.to_string()))?;
         reader.catch_up()?;
         let head = reader.head()?;
-        // Read after the head, so that a busy server's newest events are not called undurable.
-        let acknowledged = log::acknowledged(&dir)?;
-        Ok(Self { reader, dir, head, acknowledged, _scratch: scratch })
+        // Read again after the head, so that a busy server's newest events are not called undurable.
+        let durable = log::acknowledged(&dir)?.map_or(0, |now| now.sequence.min(head.sequence));
+        Ok(Self { reader, dir, head, acknowledged, durable, _scratch: scratch })
     }
 
     /// The log.
@@ -50,7 +54,7 @@ impl Source {
 
     /// The newest event that is known to be durable.
     pub fn durable(&self) -> u64 {
-        self.acknowledged.map_or(0, |acknowledged| acknowledged.sequence.min(self.head.sequence))
+        self.durable
     }
 
     /// One record.

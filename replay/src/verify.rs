@@ -37,8 +37,8 @@ struct Report {
     events: u64,
     /// Where the log ends.
     head: u64,
-    /// The newest event that the server has acknowledged.
-    acknowledged: Option<u64>,
+    /// The newest event that the server is known to have acknowledged; none: it never told.
+    durable: Option<u64>,
     /// The state was folded up to here.
     folded_to: u64,
     seconds: f64,
@@ -69,7 +69,7 @@ fn verify(source: &Source) -> Report {
     Report {
         events: checked,
         head: source.head.sequence,
-        acknowledged: source.acknowledged.map(|acknowledged| acknowledged.sequence),
+        durable: source.acknowledged.map(|_| source.durable()),
         folded_to: whole.as_ref().map_or(0, State::sequence),
         seconds,
         events_per_second,
@@ -135,11 +135,11 @@ impl Report {
     }
 
     fn write_durable(&self, out: &mut dyn Write) -> Result<(), Error> {
-        match self.acknowledged {
-            Some(acknowledged) if acknowledged < self.head => writeln!(
+        match self.durable {
+            Some(durable) if durable < self.head => writeln!(
                 out,
                 "Events {} to {} are not yet durable: the server has not acknowledged them.",
-                acknowledged + 1,
+                durable + 1,
                 self.head
             )?,
             Some(_) => {}

@@ -54,6 +54,37 @@ fn a_good_ledger_is_sound_while_it_runs_and_when_it_is_closed() {
     assert_eq!(report["findings"].as_array().map(Vec::len), Some(0));
 }
 
+/// The tool looks again and again while the ledger is written: it finds nothing wrong, and the
+/// writer does not notice.
+#[test]
+fn a_ledger_that_is_being_written_is_sound_at_every_look() {
+    let book = Book::new();
+    book.host(provider(1), "compute1", &[("VCPU", 1_000_000)]);
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let mut written = 0;
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                let one = on(provider(1), &[("VCPU", 1)]);
+                book.submit("req-live", vec![claim(consumer(written), vec![one])]);
+                written += 1;
+            }
+            written
+        });
+        let looks: Vec<Said> = (0..6)
+            .flat_map(|_| {
+                [replay(book.path(), &["verify"]), replay(book.path(), &["at", "latest"])]
+            })
+            .collect();
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        let written = writer.join().unwrap();
+        assert_eq!(book.ledger.view().consumer_count() as u128, written);
+        for said in looks {
+            assert_eq!(said.status, 0, "{said:?}");
+        }
+    });
+}
+
 fn damage_record(
     book: Book,
     sequence: u64,

@@ -38,6 +38,9 @@ pub(super) struct View {
     moves: Vec<MoveView>,
     /// Ids that were asked for and that the state does not have.
     not_there: Vec<String>,
+    /// Everything was asked for, not some things by their id.
+    #[serde(skip)]
+    all: bool,
     #[serde(skip)]
     names: HashMap<ProviderUuid, Arc<str>>,
 }
@@ -116,6 +119,7 @@ impl View {
             consumers: Vec::new(),
             moves: Vec::new(),
             not_there: Vec::new(),
+            all,
             names: HashMap::new(),
         };
         if all {
@@ -216,7 +220,7 @@ impl View {
         if self.providers.is_empty() {
             return Ok(());
         }
-        heading(out, "Providers", self.providers.len(), self.provider_count)?;
+        self.heading(out, "Providers", self.providers.len(), self.provider_count)?;
         for provider in &self.providers {
             provider.write(out, self)?;
         }
@@ -227,7 +231,7 @@ impl View {
         if self.consumers.is_empty() {
             return Ok(());
         }
-        heading(out, "Consumers", self.consumers.len(), self.consumer_count)?;
+        self.heading(out, "Consumers", self.consumers.len(), self.consumer_count)?;
         self.consumers.iter().try_for_each(|consumer| consumer.write(out, self, 2))
     }
 
@@ -235,8 +239,14 @@ impl View {
         if self.moves.is_empty() {
             return Ok(());
         }
-        heading(out, "Moves", self.moves.len(), self.move_count)?;
+        self.heading(out, "Moves", self.moves.len(), self.move_count)?;
         self.moves.iter().try_for_each(|entry| entry.write(out, self))
+    }
+
+    fn heading(&self, out: &mut dyn Write, what: &str, shown: usize, all: usize) -> io::Result<()> {
+        let bold = Style::new().bold();
+        let count = if self.all { cut_words(shown, all) } else { shown.to_string() };
+        writeln!(out, "\n{bold}{what}{bold:#} ({count})")
     }
 
     fn holding(&self, holding: &Holding) -> String {
@@ -251,11 +261,6 @@ impl View {
             ", ",
         )
     }
-}
-
-fn heading(out: &mut dyn Write, what: &str, shown: usize, all: usize) -> io::Result<()> {
-    let bold = Style::new().bold();
-    writeln!(out, "\n{bold}{what}{bold:#} ({})", cut_words(shown, all))
 }
 
 impl ProviderView {

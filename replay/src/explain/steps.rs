@@ -59,7 +59,7 @@ impl Steps {
     /// Writes it for people.
     pub fn write(&self, names: &Names, out: &mut dyn Write) -> io::Result<()> {
         let body = &self.body;
-        writeln!(out, "  by {}", via_words(body.via))?;
+        writeln!(out, "  came by {}", via_words(body.via))?;
         for change in &body.consumers {
             writeln!(out, "  {}", consumer_words(change, &body.moves, names))?;
         }
