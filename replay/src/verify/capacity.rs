@@ -75,3 +75,101 @@ fn inventory<'a>(
 ) -> Option<&'a ledger::state::ProviderInventory> {
     state.provider(provider)?.inventory(state.classes().id(class)?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ledger::amounts::Inventory;
+    use ledger::command::Via;
+    use ledger::event::{
+        AllocationEvent, AmountChange, ConsumerChange, Genesis, HoldingChange,
+        InventoryBeforeAfter, InventoryChanged, ProviderChange, ProviderCreated,
+    };
+    use ledger::ids::{ConsumerUuid, LedgerId};
+    use ledger::time::Timestamp;
+    use uuid::Uuid;
+
+    fn provider() -> ProviderUuid {
+        ProviderUuid(Uuid::from_u128(1))
+    }
+
+    fn host_of_four() -> State {
+        let genesis = Genesis {
+            ledger_id: LedgerId(Uuid::nil()),
+            hash: String::new(),
+            encoding: String::new(),
+            base_sequence: 0,
+            base_hash: Vec::new(),
+            base_state_digest: Vec::new(),
+            standard_classes: vec!["VCPU".into()],
+            standard_traits: Vec::new(),
+        };
+        let made = ProviderCreated {
+            provider: provider(),
+            name: "compute1".into(),
+            parent: None,
+            generation: 0,
+        };
+        let change = InventoryBeforeAfter {
+            class: "VCPU".into(),
+            before: None,
+            after: Some(Inventory::of(4)),
+        };
+        let inventory =
+            InventoryChanged { provider: provider(), generation: 1, changes: vec![change] };
+        let events = [
+            Event::Genesis(genesis),
+            Event::ProviderCreated(made),
+            Event::InventoryChanged(inventory),
+        ];
+        let mut state = State::default();
+        for (sequence, event) in (1..).zip(&events) {
+            state.apply(sequence, Timestamp::default(), event);
+        }
+        state
+    }
+
+    fn claim(consumer: u128, before: u64, after: u64, generation: u32) -> Event {
+        let amounts = vec![AmountChange { class: "VCPU".into(), before: 0, after: after - before }];
+        let holdings = vec![HoldingChange { provider: provider(), amounts }];
+        let change = ConsumerChange {
+            consumer: ConsumerUuid(Uuid::from_u128(consumer)),
+            project_id: "p".into(),
+            user_id: "u".into(),
+            consumer_type: None,
+            owner_before: None,
+            generation: Some(1),
+            holdings,
+            link: None,
+        };
+        let held = vec![AmountChange { class: "VCPU".into(), before, after }];
+        Event::Claimed(AllocationEvent {
+            consumers: vec![change],
+            providers: vec![ProviderChange { provider: provider(), generation, held }],
+            moves: Vec::new(),
+            via: Via::Put,
+            reason: None,
+            finding: None,
+            option: None,
+            passed_over: Vec::new(),
+        })
+    }
+
+    #[test]
+    fn a_claim_over_capacity_is_found_where_it_was_accepted() {
+        let mut state = host_of_four();
+        let (mut capacity, mut findings) = (Capacity::default(), Findings::default());
+        for (sequence, event) in [(4, claim(1, 0, 4, 2)), (5, claim(2, 4, 5, 3))] {
+            state.apply(sequence, Timestamp::default(), &event);
+            capacity.event(&state, sequence, &event);
+            capacity.group_ends(&state, &mut findings);
+        }
+        let found: Vec<_> = findings.list.iter().map(|finding| finding.sequence).collect();
+        assert_eq!(found, [5]);
+        assert!(
+            findings.list[0].what.starts_with("5 of VCPU are held"),
+            "{}",
+            findings.list[0].what
+        );
+    }
+}
