@@ -165,8 +165,11 @@ fn shortage_of(
         .get(&(asked.provider, asked.class))
         .copied()
         .unwrap_or(HeldChange { before: 0, after: 0 });
+    // What is untouched is not asked for: the source that a destination is linked with is there
+    // already, and whatever of it counts beside the destination is among the others.
     let needed: u64 = plan
         .iter()
+        .filter(|planned| !planned.untouched)
         .map(|planned| u64::from(amount_in(&planned.after, asked.provider, asked.class)))
         .sum();
     let others = signed(held.after) - signed(needed.min(held.after));
