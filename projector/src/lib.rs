@@ -14,8 +14,8 @@ mod follow;
 pub mod links;
 pub mod moves;
 mod projections;
-//pub mod publisher;
 mod published;
+pub mod publisher;
 pub mod usage;
 
 pub use consumers::ConsumersView;
