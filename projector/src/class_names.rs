@@ -19,11 +19,7 @@ impl ClassNames {
     pub fn from_state(state: &State) -> Self {
         let mut names = Names::default();
         for number in 0..state.classes().numbers() {
-            names.intern(
-                state
-                    .classes()
-                    .name(u32::try_from(number).unwrap_or(u32::MAX)),
-            );
+            names.intern(state.classes().name(u32::try_from(number).unwrap_or(u32::MAX)));
         }
         Self { names }
     }

@@ -1,6 +1,6 @@
 //! Consumers by project and by type, for lists that are paged.
 
-use crate::{Batch, Map, Projection, ProjectionError};
+use crate::{Batch, Lines, Map, Projection, ProjectionError};
 use ledger::event::{AllocationEvent, ConsumerChange, Event};
 use ledger::ids::ConsumerUuid;
 use ledger::log::LogReader;
@@ -94,10 +94,7 @@ impl ConsumersView {
 
     fn note(&mut self, change: &ConsumerChange) {
         let project = self.projects.intern(&change.project_id);
-        let key = change
-            .consumer_type
-            .as_deref()
-            .map_or(0, |name| self.types.intern(name) + 1);
+        let key = change.consumer_type.as_deref().map_or(0, |name| self.types.intern(name) + 1);
         self.put(change.consumer, project, key);
     }
 
@@ -134,11 +131,7 @@ impl Projection for ConsumersView {
             ..Self::default()
         };
         for (_, row) in state.consumers() {
-            view.put(
-                row.uuid,
-                row.project,
-                row.consumer_type.map_or(0, |number| number + 1),
-            );
+            view.put(row.uuid, row.project, row.consumer_type.map_or(0, |number| number + 1));
         }
         Ok(view)
     }
@@ -156,7 +149,9 @@ impl Projection for ConsumersView {
         }
         Ok(())
     }
+}
 
+impl Lines for ConsumersView {
     fn lines(&self) -> Vec<String> {
         let mut lines: Vec<String> = self
             .owners
@@ -166,10 +161,7 @@ impl Projection for ConsumersView {
                     self.by_project.contains(&(project, *consumer)),
                     "{consumer} is not listed"
                 );
-                assert!(
-                    self.by_type.contains(&(key, *consumer)),
-                    "{consumer} is not listed"
-                );
+                assert!(self.by_type.contains(&(key, *consumer)), "{consumer} is not listed");
                 format!(
                     "{consumer} of {} type {:?}",
                     self.projects.name(project),
@@ -179,10 +171,7 @@ impl Projection for ConsumersView {
             .collect();
         lines.sort_unstable();
         let listed = (self.by_project.len(), self.by_type.len());
-        lines.push(format!(
-            "consumers as of event {}: {listed:?} listed",
-            self.sequence
-        ));
+        lines.push(format!("consumers as of event {}: {listed:?} listed", self.sequence));
         lines
     }
 }

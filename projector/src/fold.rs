@@ -6,8 +6,8 @@ use ledger::record::{Hash, Header, Record};
 use ledger::state::State;
 use std::sync::Arc;
 
-/// Records that are read from the log at once.
-pub(crate) const READ_RECORDS: usize = 4_096;
+/// Records that are read from the log at once: the largest group is read whole.
+pub(crate) const READ_RECORDS: usize = ledger::limits::GROUP_EVENTS;
 
 /// Whole groups of events, in order.
 #[derive(Clone, Copy)]
@@ -30,15 +30,9 @@ impl<'a> Batch<'a> {
         &self,
         sequence: u64,
     ) -> Result<impl Iterator<Item = (&'a Header, &'a Event)>, ProjectionError> {
-        let first = self
-            .records
-            .first()
-            .map_or(sequence + 1, |record| record.header.sequence);
+        let first = self.records.first().map_or(sequence + 1, |record| record.header.sequence);
         if first > sequence + 1 && sequence > 0 {
-            return Err(ProjectionError::Gap {
-                at: sequence,
-                next: first,
-            });
+            return Err(ProjectionError::Gap { at: sequence, next: first });
         }
         let records = self.records;
         Ok(records
@@ -72,7 +66,10 @@ pub trait Projection: Clone + Send + Sync + 'static {
     /// # Errors
     /// [`ProjectionError`] if the events do not follow on the view.
     fn apply(&mut self, batch: &Batch<'_>) -> Result<(), ProjectionError>;
+}
 
+/// A view that can be compared with another one.
+pub trait Lines: Projection {
     /// Everything in the view, one fact a line, in an order that depends on the facts alone: two
     /// views are equal if and only if their lines are.
     fn lines(&self) -> Vec<String>;
@@ -142,10 +139,7 @@ pub fn rebuild<P: Projection + Default>(
     while from <= target {
         let records = reader.read(from, READ_RECORDS)?;
         let Some(last) = apply_records(&mut view, records, target)? else {
-            return Err(ProjectionError::Gap {
-                at: from - 1,
-                next: target,
-            });
+            return Err(ProjectionError::Gap { at: from - 1, next: target });
         };
         from = last + 1;
     }
@@ -164,11 +158,7 @@ pub(crate) fn apply_records<P: Projection>(
         return Ok(None);
     };
     let events = decode(&records)?;
-    view.apply(&Batch {
-        records: &records,
-        events: &events,
-        state: None,
-    })?;
+    view.apply(&Batch { records: &records, events: &events, state: None })?;
     Ok(Some(last))
 }
 
@@ -187,10 +177,9 @@ fn decode(records: &[Record]) -> Result<Vec<Event>, ProjectionError> {
     records
         .iter()
         .map(|record| {
-            record.event().map_err(|error| ProjectionError::Event {
-                sequence: record.header.sequence,
-                error,
-            })
+            record
+                .event()
+                .map_err(|error| ProjectionError::Event { sequence: record.header.sequence, error })
         })
         .collect()
 }

@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 
 /// What readers and the follower share of one view.
 pub(crate) struct Shared<P> {
@@ -41,6 +42,7 @@ pub(crate) struct Follow<P> {
     shared: Arc<Shared<P>>,
     view: Option<P>,
     first: crossbeam_channel::Receiver<Result<P, ProjectionError>>,
+    builder: Option<JoinHandle<()>>,
 }
 
 impl<P: Projection> Follow<P> {
@@ -52,19 +54,14 @@ impl<P: Projection> Follow<P> {
     ) -> std::io::Result<Self> {
         let (send, first) = crossbeam_channel::bounded(1);
         let ledger = ledger.clone();
-        std::thread::Builder::new()
-            .name(format!("view-{}", P::NAME))
-            .spawn(move || {
+        let builder =
+            std::thread::Builder::new().name(format!("view-{}", P::NAME)).spawn(move || {
                 let built = guarded(0, || P::from_state(&ledger.view(), &*ledger.reader()));
                 // The follower may be gone already: then nobody needs the view.
                 let _ = send.send(built);
                 wake.notify_one();
             })?;
-        Ok(Self {
-            shared: Arc::clone(shared),
-            view: None,
-            first,
-        })
+        Ok(Self { shared: Arc::clone(shared), view: None, first, builder: Some(builder) })
     }
 
     fn rests(&self) -> bool {
@@ -98,6 +95,17 @@ impl<P: Projection> Follow<P> {
         self.shared.published.publish(next.clone());
         self.view = Some(next);
         Ok(true)
+    }
+}
+
+impl<P> Drop for Follow<P> {
+    fn drop(&mut self) {
+        // The builder uses the ledger too: whoever waits for the follower's end waits for it.
+        if let Some(builder) = self.builder.take()
+            && builder.join().is_err()
+        {
+            tracing::error!("a view's builder panicked");
+        }
     }
 }
 

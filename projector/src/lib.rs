@@ -19,7 +19,7 @@ pub mod publisher;
 pub mod usage;
 
 pub use consumers::ConsumersView;
-pub use fold::{Batch, Projection, ProjectionError, rebuild};
+pub use fold::{Batch, Lines, Projection, ProjectionError, rebuild};
 pub use moves::MovesView;
 pub use projections::{Projections, ViewHealth, ViewName};
 pub use published::Behind;

@@ -65,10 +65,7 @@ impl Links {
             return false;
         };
         one.group == other.group
-            && self
-                .groups
-                .get(&one.group)
-                .is_some_and(|group| group.covers(classes, class))
+            && self.groups.get(&one.group).is_some_and(|group| group.covers(classes, class))
     }
 
     /// The members of a group.
@@ -103,12 +100,7 @@ impl Links {
         holds: Amounts,
         owner: (u32, u32, u32),
     ) {
-        let member = Member {
-            group: link.group,
-            holds,
-            owner,
-            counted: BTreeMap::new(),
-        };
+        let member = Member { group: link.group, holds, owner, counted: BTreeMap::new() };
         self.members.insert(consumer, Arc::new(member));
         match self.groups.get_mut(&link.group) {
             Some(group) => Arc::make_mut(group).members.push(consumer),

@@ -3,16 +3,18 @@
 use crate::follow::{Follow, Follower, Shared};
 use crate::{Behind, ConsumersView, MovesView, Projection, UsageView};
 use ledger::Ledger;
+use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
 
 /// How long a reader waits for its own write to appear in a view.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The views that follow one ledger. Cheap to clone; the thread ends with the last clone, with
-/// [`Self::stop`], or when the ledger closes.
+/// The views that follow one ledger. Cheap to clone; the thread ends with the last clone or
+/// with [`Self::stop`].
 #[derive(Clone)]
 pub struct Projections {
     inner: Arc<Inner>,
@@ -25,6 +27,7 @@ struct Inner {
     durable: watch::Receiver<u64>,
     wake: Arc<Notify>,
     stop: Arc<AtomicBool>,
+    thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 /// Names a view.
@@ -66,30 +69,14 @@ impl Projections {
             durable: ledger.durable(),
             wake: Arc::new(Notify::new()),
             stop: Arc::new(AtomicBool::new(false)),
+            thread: Mutex::new(None),
         });
         let followers: Vec<Box<dyn Follower>> = vec![
-            Box::new(Follow::start(
-                ledger,
-                &inner.usage,
-                Arc::clone(&inner.wake),
-            )?),
-            Box::new(Follow::start(
-                ledger,
-                &inner.consumers,
-                Arc::clone(&inner.wake),
-            )?),
-            Box::new(Follow::start(
-                ledger,
-                &inner.moves,
-                Arc::clone(&inner.wake),
-            )?),
+            Box::new(Follow::start(ledger, &inner.usage, Arc::clone(&inner.wake))?),
+            Box::new(Follow::start(ledger, &inner.consumers, Arc::clone(&inner.wake))?),
+            Box::new(Follow::start(ledger, &inner.moves, Arc::clone(&inner.wake))?),
         ];
-        spawn(
-            ledger.clone(),
-            followers,
-            Arc::clone(&inner.wake),
-            Arc::clone(&inner.stop),
-        )?;
+        spawn(ledger.clone(), followers, Arc::clone(&inner.wake), Arc::clone(&inner.stop))?;
         Ok(Self { inner })
     }
 
@@ -98,11 +85,7 @@ impl Projections {
     /// # Errors
     /// [`Behind`] if the view does not come so far within five seconds.
     pub async fn usage(&self, at_least: u64) -> Result<Arc<UsageView>, Behind> {
-        self.inner
-            .usage
-            .published
-            .at_least(at_least, PATIENCE)
-            .await
+        self.inner.usage.published.at_least(at_least, PATIENCE).await
     }
 
     /// The consumers view with event `at_least` in it.
@@ -110,11 +93,7 @@ impl Projections {
     /// # Errors
     /// As [`Self::usage`].
     pub async fn consumers(&self, at_least: u64) -> Result<Arc<ConsumersView>, Behind> {
-        self.inner
-            .consumers
-            .published
-            .at_least(at_least, PATIENCE)
-            .await
+        self.inner.consumers.published.at_least(at_least, PATIENCE).await
     }
 
     /// The moves view with event `at_least` in it.
@@ -122,11 +101,7 @@ impl Projections {
     /// # Errors
     /// As [`Self::usage`].
     pub async fn moves(&self, at_least: u64) -> Result<Arc<MovesView>, Behind> {
-        self.inner
-            .moves
-            .published
-            .at_least(at_least, PATIENCE)
-            .await
+        self.inner.moves.published.at_least(at_least, PATIENCE).await
     }
 
     /// The newest usage view, whatever its position; none while it is being built.
@@ -155,9 +130,15 @@ impl Projections {
         ]
     }
 
-    /// Stops following. The views stay as they are.
+    /// Stops following, and waits until nothing here uses the ledger any more. The views stay as
+    /// they are.
     pub fn stop(&self) {
         self.inner.halt();
+        if let Some(thread) = self.inner.thread.lock().take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the thread of the projections panicked");
+        }
     }
 
     fn paused(&self, view: ViewName) -> &AtomicBool {
@@ -198,13 +179,11 @@ fn spawn(
     mut followers: Vec<Box<dyn Follower>>,
     wake: Arc<Notify>,
     stop: Arc<AtomicBool>,
-) -> std::io::Result<()> {
+) -> std::io::Result<JoinHandle<()>> {
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
-    std::thread::Builder::new()
-        .name("projections".into())
-        .spawn(move || {
-            runtime.block_on(follow(&ledger, &mut followers, &wake, &stop));
-        })?;
+    std::thread::Builder::new().name("projections".into()).spawn(move || {
+        runtime.block_on(follow(&ledger, &mut followers, &wake, &stop));
+    })?;
     Ok(())
 }
 

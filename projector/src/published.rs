@@ -26,10 +26,7 @@ pub(crate) struct Published<P> {
 
 impl<P: Projection> Published<P> {
     pub(crate) fn new() -> Self {
-        Self {
-            view: ArcSwapOption::empty(),
-            position: watch::Sender::new(None),
-        }
+        Self { view: ArcSwapOption::empty(), position: watch::Sender::new(None) }
     }
 
     /// The newest snapshot; none while the first is being built.
@@ -54,11 +51,9 @@ impl<P: Projection> Published<P> {
         let _ = tokio::time::timeout(patience, reached).await;
         match self.newest() {
             Some(view) if view.sequence() >= wanted => Ok(view),
-            other => Err(Behind {
-                view: P::NAME,
-                wanted,
-                at: other.map_or(0, |view| view.sequence()),
-            }),
+            other => {
+                Err(Behind { view: P::NAME, wanted, at: other.map_or(0, |view| view.sequence()) })
+            }
         }
     }
 }

@@ -18,10 +18,7 @@ pub(super) fn load(
     state: &Arc<State>,
     reader: &dyn LogReader,
 ) -> Result<MovesView, ProjectionError> {
-    let mut view = MovesView {
-        sequence: state.sequence(),
-        ..MovesView::default()
-    };
+    let mut view = MovesView { sequence: state.sequence(), ..MovesView::default() };
     for entry in state.moves().iter() {
         if let Some(story) = story(entry.this.id, state.sequence(), reader)? {
             view.insert(story);
@@ -62,14 +59,14 @@ fn tell(
             what: "the index names it and the log lacks it".into(),
         });
     };
-    let event = record
-        .event()
-        .map_err(|error| ProjectionError::Event { sequence, error })?;
+    let event = record.event().map_err(|error| ProjectionError::Event { sequence, error })?;
     match (move_in(&event, id), story) {
         (Some(this), story) => {
-            story
-                .get_or_insert_with(|| Story::begin(this, &record.header))
-                .go_on(this, &record.header, &event);
+            story.get_or_insert_with(|| Story::begin(this, &record.header)).go_on(
+                this,
+                &record.header,
+                &event,
+            );
         }
         (None, Some(story)) if is_refusal_of(&event, id) => story.note(&record.header, &event),
         _ => {}
@@ -78,10 +75,7 @@ fn tell(
 }
 
 fn move_in(event: &Event, id: MoveId) -> Option<&Move> {
-    allocation_body(event)?
-        .moves
-        .iter()
-        .find(|this| this.id == id)
+    allocation_body(event)?.moves.iter().find(|this| this.id == id)
 }
 
 fn is_refusal_of(event: &Event, id: MoveId) -> bool {

@@ -6,7 +6,7 @@ mod story;
 pub use story::{Side, Step, Story};
 
 use crate::consumers::allocation_body;
-use crate::{Batch, Map, Projection, ProjectionError};
+use crate::{Batch, Lines, Map, Projection, ProjectionError};
 use ledger::event::{Event, Move};
 use ledger::ids::{ConsumerUuid, MoveId, ProviderUuid};
 use ledger::log::LogReader;
@@ -60,29 +60,21 @@ impl MovesView {
 
     /// The moves that ended, latest first.
     pub fn ended(&self) -> impl Iterator<Item = &Arc<Story>> {
-        self.ended
-            .iter()
-            .rev()
-            .filter_map(|(_, id)| self.stories.get(id))
+        self.ended.iter().rev().filter_map(|(_, id)| self.stories.get(id))
     }
 
     /// The moves that a consumer is the instance or the migration of, latest first.
     pub fn of_consumer(&self, consumer: ConsumerUuid) -> impl Iterator<Item = &Arc<Story>> {
         let first = (consumer, 0, MoveId::default());
         let last = (consumer, u64::MAX, MoveId(uuid::Uuid::max()));
-        self.by_consumer
-            .range(first..=last)
-            .rev()
-            .filter_map(|(_, _, id)| self.stories.get(id))
+        self.by_consumer.range(first..=last).rev().filter_map(|(_, _, id)| self.stories.get(id))
     }
 
     /// The live moves that hold something of a provider, on either side.
     pub fn on_provider(&self, provider: ProviderUuid) -> impl Iterator<Item = &Arc<Story>> {
         let first = (provider, MoveId::default());
         let last = (provider, MoveId(uuid::Uuid::max()));
-        self.by_provider
-            .range(first..=last)
-            .filter_map(|(_, id)| self.stories.get(id))
+        self.by_provider.range(first..=last).filter_map(|(_, id)| self.stories.get(id))
     }
 
     fn apply_event(&mut self, header: &Header, event: &Event) {
@@ -111,8 +103,7 @@ impl MovesView {
     fn insert(&mut self, story: Story) {
         let id = story.this.id;
         for consumer in sides(&story.this) {
-            self.by_consumer
-                .insert((consumer, story.opened_sequence, id));
+            self.by_consumer.insert((consumer, story.opened_sequence, id));
         }
         if story.this.state.is_live() {
             self.live.insert((story.opened_sequence, id));
@@ -128,8 +119,7 @@ impl MovesView {
     fn remove(&mut self, id: MoveId) -> Option<Arc<Story>> {
         let story = self.stories.remove(&id)?;
         for consumer in sides(&story.this) {
-            self.by_consumer
-                .remove(&(consumer, story.opened_sequence, id));
+            self.by_consumer.remove(&(consumer, story.opened_sequence, id));
         }
         self.live.remove(&(story.opened_sequence, id));
         self.ended.remove(&(story.changed_sequence, id));
@@ -177,7 +167,9 @@ impl Projection for MovesView {
         }
         Ok(())
     }
+}
 
+impl Lines for MovesView {
     fn lines(&self) -> Vec<String> {
         let mut stories: Vec<_> = self.stories.values().collect();
         stories.sort_unstable_by_key(|story| (story.opened_sequence, story.this.id));

@@ -77,11 +77,7 @@ impl Story {
         let source = self.this.migration.unwrap_or(self.this.instance);
         [
             (Side::Source, source, &self.this.source),
-            (
-                Side::Destination,
-                self.this.instance,
-                &self.this.destination,
-            ),
+            (Side::Destination, self.this.instance, &self.this.destination),
         ]
         .into_iter()
         .filter(|(_, _, holding)| !holding.is_empty())
@@ -89,9 +85,7 @@ impl Story {
 
     /// Things an operator should look at, with the sequence of each.
     pub fn findings(&self) -> impl Iterator<Item = (u64, Finding)> + '_ {
-        self.steps
-            .iter()
-            .filter_map(|step| Some((step.sequence, step.finding?)))
+        self.steps.iter().filter_map(|step| Some((step.sequence, step.finding?)))
     }
 
     pub(super) fn begin(this: &Move, header: &Header) -> Self {

@@ -14,9 +14,7 @@ pub(super) struct Backoff {
 impl Backoff {
     /// The next pause: at most 50 ms, 100 ms, 200 ms ... 5 s, and at least half of that.
     pub(super) fn next(&mut self) -> Duration {
-        let longest = SHORTEST
-            .saturating_mul(1 << self.attempts.min(16))
-            .min(LONGEST);
+        let longest = SHORTEST.saturating_mul(1 << self.attempts.min(16)).min(LONGEST);
         self.attempts += 1;
         longest.mul_f64(rand::random_range(0.5..=1.0))
     }

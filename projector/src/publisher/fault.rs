@@ -53,9 +53,6 @@ pub(super) enum Fault {
 impl Fault {
     /// The server did not do what was asked.
     pub(super) fn server(what: &'static str) -> impl Fn(&dyn fmt::Display) -> Self {
-        move |error| Self::Server {
-            what,
-            error: error.to_string(),
-        }
+        move |error| Self::Server { what, error: error.to_string() }
     }
 }

@@ -41,17 +41,11 @@ pub(super) fn unlike(source: &Source, info: &Info) -> Option<String> {
     let state = &info.state;
     let subjects = source.options.subjects();
     if info.config.subjects != [subjects.as_str()] {
-        return Some(format!(
-            "has the subjects {:?}, not {subjects}",
-            info.config.subjects
-        ));
+        return Some(format!("has the subjects {:?}, not {subjects}", info.config.subjects));
     }
     let durable = *source.durable.borrow();
     if state.last_sequence > durable {
-        return Some(format!(
-            "ends at {}, beyond the ledger's {durable}",
-            state.last_sequence
-        ));
+        return Some(format!("ends at {}, beyond the ledger's {durable}", state.last_sequence));
     }
     if state.messages == 0 && state.last_sequence + 1 == source.options.first_sequence.max(1) {
         return None;
@@ -65,10 +59,7 @@ pub(super) fn unlike(source: &Source, info: &Info) -> Option<String> {
     }
     let first = info.config.first_sequence.unwrap_or(1).max(1);
     if state.first_sequence != first && !trims(&info.config) {
-        return Some(format!(
-            "begins at {}, not at {first}",
-            state.first_sequence
-        ));
+        return Some(format!("begins at {}, not at {first}", state.first_sequence));
     }
     None
 }
@@ -97,10 +88,7 @@ async fn ends(source: &Source, stream: &Stream, info: &Info) -> Result<Option<St
 
 /// How message `sequence` differs from event `sequence`, byte by byte.
 async fn differs(source: &Source, stream: &Stream, sequence: u64) -> Result<Option<String>, Fault> {
-    let record = source
-        .reader
-        .record(sequence)?
-        .ok_or(Fault::Missing(sequence))?;
+    let record = source.reader.record(sequence)?.ok_or(Fault::Missing(sequence))?;
     let stored = match stream.get_raw_message(sequence).await {
         Ok(stored) => stored,
         Err(error) => match error.kind() {
@@ -111,15 +99,10 @@ async fn differs(source: &Source, stream: &Stream, sequence: u64) -> Result<Opti
         },
     };
     if stored.payload.as_ref() != record.bytes() {
-        return Ok(Some(format!(
-            "has a message {sequence} that is not event {sequence}"
-        )));
+        return Ok(Some(format!("has a message {sequence} that is not event {sequence}")));
     }
     if stored.subject.as_str() != subject(&source.options.subject_prefix, &record) {
-        return Ok(Some(format!(
-            "has event {sequence} under the subject {}",
-            stored.subject
-        )));
+        return Ok(Some(format!("has event {sequence} under the subject {}", stored.subject)));
     }
     Ok(None)
 }

@@ -65,10 +65,7 @@ pub(super) fn message(
     let mut headers = HeaderMap::new();
     headers.insert(NATS_MESSAGE_ID, header.id.to_string());
     headers.insert(NATS_EXPECTED_STREAM, stream);
-    headers.insert(
-        NATS_EXPECTED_LAST_SEQUENCE,
-        (header.sequence - 1).to_string(),
-    );
+    headers.insert(NATS_EXPECTED_LAST_SEQUENCE, (header.sequence - 1).to_string());
     if let Some(id) = previous_id {
         headers.insert(EXPECTED_LAST_MESSAGE_ID, id);
     }
@@ -77,10 +74,7 @@ pub(super) fn message(
             headers.append("Alloc-Consumer", consumer.to_string());
         }
     }
-    headers.insert(
-        "Alloc-Group",
-        format!("{}/{}", header.group_first, header.group_count),
-    );
+    headers.insert("Alloc-Group", format!("{}/{}", header.group_first, header.group_count));
     headers.insert("Content-Type", CONTENT_TYPE);
     headers.insert("ce-specversion", "1.0");
     headers.insert("ce-id", header.id.to_string());
@@ -118,12 +112,9 @@ fn about(record: &Record) -> About {
         | Event::Reverted(body)
         | Event::Confirmed(body)
         | Event::Released(body)
-        | Event::Reallocated(body) => About::Consumers(
-            body.consumers
-                .iter()
-                .map(|change| change.consumer)
-                .collect(),
-        ),
+        | Event::Reallocated(body) => {
+            About::Consumers(body.consumers.iter().map(|change| change.consumer).collect())
+        }
         Event::Rejected(body) => {
             About::Consumers(body.asked.iter().map(|asked| asked.consumer).collect())
         }

@@ -73,23 +73,15 @@ impl Publisher {
             durable,
             board: Arc::clone(&board),
         };
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
-        let thread = std::thread::Builder::new()
-            .name("publisher".into())
-            .spawn(move || {
-                runtime.block_on(async {
-                    let watchdog = tokio::spawn(status::watch(Arc::clone(&source.board)));
-                    publish(&source, stopped).await;
-                    watchdog.abort();
-                });
-            })?;
-        Ok(Self {
-            board,
-            stop,
-            thread: Mutex::new(Some(thread)),
-        })
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let thread = std::thread::Builder::new().name("publisher".into()).spawn(move || {
+            runtime.block_on(async {
+                let watchdog = tokio::spawn(status::watch(Arc::clone(&source.board)));
+                publish(&source, stopped).await;
+                watchdog.abort();
+            });
+        })?;
+        Ok(Self { board, stop, thread: Mutex::new(Some(thread)) })
     }
 
     /// How the publisher is.

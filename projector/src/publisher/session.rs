@@ -12,7 +12,7 @@ use super::window::Window;
 use async_nats::jetstream::context::{Context, ContextBuilder};
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream::Info;
-use async_nats::{ConnectOptions, Event};
+use async_nats::{ConnectOptions, Event, ServerAddr};
 use ledger::record::Record;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -44,25 +44,32 @@ pub(super) async fn run(source: &Source) -> Result<(), Fault> {
 
 async fn connect(source: &Source, lost: &Arc<Notify>) -> Result<Context, Fault> {
     let lost = Arc::clone(lost);
+    let servers = servers(&source.options.url)?;
     let client = ConnectOptions::new()
         .name("allocd publisher")
         .connection_timeout(CONNECT_TIMEOUT)
         .request_timeout(Some(source.options.ack_timeout))
         .ping_interval(PING_EVERY)
-        .max_reconnects(1)
+        .max_reconnects(servers.len())
         .event_callback(move |event| {
             if matches!(event, Event::Disconnected | Event::Closed) {
                 lost.notify_one();
             }
             std::future::ready(())
         })
-        .connect(&source.options.url)
+        .connect(&servers)
         .await
         .map_err(|error| Fault::server("connecting")(&error))?;
     Ok(ContextBuilder::new()
         .timeout(source.options.ack_timeout)
         .ack_timeout(source.options.ack_timeout)
         .build(client))
+}
+
+fn servers(urls: &str) -> Result<Vec<ServerAddr>, Fault> {
+    urls.split(',')
+        .map(|url| url.trim().parse().map_err(|error| Fault::server("reading the URL")(&error)))
+        .collect()
 }
 
 struct Session<'a> {
@@ -135,17 +142,12 @@ impl<'a> Session<'a> {
                 self.previous_id.as_deref(),
             );
             let bytes = message.body.len();
-            let publish = PublishMessage::build()
-                .headers(message.headers)
-                .payload(message.body);
+            let publish = PublishMessage::build().headers(message.headers).payload(message.body);
             let ack = self
                 .context
                 .send_publish(message.subject, publish)
                 .await
-                .map_err(|error| Fault::Publish {
-                    sequence,
-                    error: error.to_string(),
-                })?;
+                .map_err(|error| Fault::Publish { sequence, error: error.to_string() })?;
             self.window.push(sequence, bytes, ack);
             self.previous_id = Some(record.header.id.to_string());
         }

@@ -65,11 +65,7 @@ impl Board {
             alarms: 0,
             fault: None,
         };
-        Self {
-            stream,
-            durable,
-            notes: Mutex::new(notes),
-        }
+        Self { stream, durable, notes: Mutex::new(notes) }
     }
 
     pub(super) fn published(&self) -> u64 {
@@ -100,10 +96,7 @@ impl Board {
     /// The stream was damaged. The alarm is over when everything that is durable now is published.
     pub(super) fn damaged(&self, what: &str) {
         let until = *self.durable.borrow();
-        self.raise(
-            format!("{what}; it is filled again from the ledger"),
-            Some(until),
-        );
+        self.raise(format!("{what}; it is filled again from the ledger"), Some(until));
     }
 
     pub(super) fn fault(&self, fault: &Fault) {

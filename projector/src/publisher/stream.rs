@@ -70,10 +70,8 @@ pub(super) async fn prepare(source: &Source, context: &Context) -> Result<Ready,
 
 async fn make(source: &Source, context: &Context) -> Result<Ready, Fault> {
     let first = source.options.first_sequence.max(1);
-    let stream = context
-        .create_stream(config(source, first))
-        .await
-        .map_err(|error| match error.kind() {
+    let stream =
+        context.create_stream(config(source, first)).await.map_err(|error| match error.kind() {
             CreateStreamErrorKind::JetStream(said)
                 if said.error_code() == ErrorCode::STREAM_SUBJECT_OVERLAP =>
             {
@@ -87,9 +85,7 @@ async fn make(source: &Source, context: &Context) -> Result<Ready, Fault> {
     let info = stream.cached_info().clone();
     let last = info.state.last_sequence;
     if last + 1 != first || info.state.messages != 0 {
-        return Err(Fault::Changed(format!(
-            "a new stream ends at {last}, not before {first}"
-        )));
+        return Err(Fault::Changed(format!("a new stream ends at {last}, not before {first}")));
     }
     tracing::info!(stream = source.options.stream, first, "made the stream");
     Ok(Ready { info, last })

@@ -39,11 +39,7 @@ impl Window {
 
     pub(super) fn push(&mut self, sequence: u64, bytes: usize, ack: PublishAckFuture) {
         self.bytes += bytes;
-        self.sent.push_back(Sent {
-            sequence,
-            bytes,
-            ack: ack.into_future(),
-        });
+        self.sent.push_back(Sent { sequence, bytes, ack: ack.into_future() });
     }
 
     /// Waits for the oldest to be acknowledged, and tells its sequence. It can be given up and
@@ -59,16 +55,9 @@ impl Window {
         let sequence = oldest.sequence;
         self.bytes -= oldest.bytes;
         self.sent.pop_front();
-        let ack = answer.map_err(|error| Fault::Publish {
-            sequence,
-            error: describe(&error),
-        })?;
+        let ack = answer.map_err(|error| Fault::Publish { sequence, error: describe(&error) })?;
         if ack.sequence != sequence || ack.stream != stream {
-            return Err(Fault::Misplaced {
-                sequence,
-                stored: ack.sequence,
-                stream: ack.stream,
-            });
+            return Err(Fault::Misplaced { sequence, stored: ack.sequence, stream: ack.stream });
         }
         Ok(sequence)
     }

@@ -20,8 +20,7 @@ impl UsageView {
         event: &Event,
     ) -> Result<(), ProjectionError> {
         self.classes.apply(event);
-        self.fold(event)
-            .map_err(|what| ProjectionError::Contradiction { sequence, what })
+        self.fold(event).map_err(|what| ProjectionError::Contradiction { sequence, what })
     }
 
     fn fold(&mut self, event: &Event) -> Fits {
@@ -35,10 +34,7 @@ impl UsageView {
             | Event::Released(body)
             | Event::Reallocated(body) => self.allocations(body),
             Event::ProviderCreated(body) => {
-                let row = ProviderUsage {
-                    generation: body.generation,
-                    classes: Vec::new(),
-                };
+                let row = ProviderUsage { generation: body.generation, classes: Vec::new() };
                 self.providers.insert(body.provider, Arc::new(row));
                 Ok(())
             }
@@ -56,13 +52,9 @@ impl UsageView {
             Event::Reshaped(body) => {
                 // Inventories come before the allocations that use them, and go after those that
                 // used them.
-                body.inventories
-                    .iter()
-                    .try_for_each(|change| self.put_inventories(change))?;
+                body.inventories.iter().try_for_each(|change| self.put_inventories(change))?;
                 self.allocations(&body.allocations)?;
-                body.inventories
-                    .iter()
-                    .try_for_each(|change| self.drop_inventories(change))
+                body.inventories.iter().try_for_each(|change| self.drop_inventories(change))
             }
             Event::Genesis(_)
             | Event::TraitCreated(_)
@@ -104,12 +96,7 @@ impl UsageView {
             match row.class_mut(class) {
                 Some(usage) => usage.inventory = inventory,
                 None => {
-                    row.classes.push(ClassUsage {
-                        class,
-                        inventory,
-                        held: 0,
-                        held_by_moves: 0,
-                    });
+                    row.classes.push(ClassUsage { class, inventory, held: 0, held_by_moves: 0 });
                     row.classes.sort_unstable_by_key(|usage| usage.class);
                 }
             }
@@ -120,9 +107,7 @@ impl UsageView {
     fn drop_inventories(&mut self, body: &InventoryChanged) -> Fits {
         for change in body.changes.iter().filter(|change| change.after.is_none()) {
             let class = self.class(&change.class)?;
-            self.provider_mut(body.provider)?
-                .classes
-                .retain(|usage| usage.class != class);
+            self.provider_mut(body.provider)?.classes.retain(|usage| usage.class != class);
         }
         self.generation(body.provider, body.generation)
     }
@@ -137,8 +122,7 @@ impl UsageView {
             self.held_by_moves(&counted, |held, amount| held.checked_sub(amount))?;
         }
         let groups = self.groups_touched(body);
-        self.uncount(body, &groups)
-            .map_err(|Negative| "a total falls below zero".to_owned())?;
+        self.uncount(body, &groups).map_err(|Negative| "a total falls below zero".to_owned())?;
         for this in &body.moves {
             self.in_flight.put(this);
         }
@@ -187,10 +171,7 @@ impl UsageView {
     /// The moves that the event says changed, and the live ones of consumers that it changed.
     fn moves_touched(&self, body: &AllocationEvent) -> BTreeSet<MoveId> {
         let named = body.moves.iter().map(|this| this.id);
-        let of = body
-            .consumers
-            .iter()
-            .flat_map(|change| self.in_flight.of(change.consumer));
+        let of = body.consumers.iter().flat_map(|change| self.in_flight.of(change.consumer));
         named.chain(of).collect()
     }
 
@@ -198,18 +179,13 @@ impl UsageView {
     /// in a move.
     fn groups_touched(&self, body: &AllocationEvent) -> BTreeSet<LinkId> {
         let changed = body.consumers.iter().map(|change| change.consumer);
-        let sides = body
-            .moves
-            .iter()
-            .flat_map(|this| std::iter::once(this.instance).chain(this.migration));
+        let sides =
+            body.moves.iter().flat_map(|this| std::iter::once(this.instance).chain(this.migration));
         let before = changed
             .chain(sides)
             .filter_map(|consumer| self.links.member(consumer))
             .map(|member| member.group);
-        let after = body
-            .consumers
-            .iter()
-            .filter_map(|change| change.link.as_ref());
+        let after = body.consumers.iter().filter_map(|change| change.link.as_ref());
         before.chain(after.map(|link| link.group)).collect()
     }
 
@@ -224,11 +200,7 @@ impl UsageView {
                 let Some(member) = self.links.member(consumer) else {
                     continue;
                 };
-                self.totals.take(
-                    member.owner,
-                    0,
-                    member.counted.iter().map(|(&c, &a)| (c, a)),
-                )?;
+                self.totals.take(member.owner, 0, member.counted.iter().map(|(&c, &a)| (c, a)))?;
             }
         }
         for change in &body.consumers {
@@ -248,11 +220,7 @@ impl UsageView {
 
     /// Puts what the event changed into the totals as it stands now.
     fn count(&mut self, body: &AllocationEvent, groups: &BTreeSet<LinkId>) -> Fits {
-        for change in body
-            .consumers
-            .iter()
-            .filter(|change| change.generation.is_some())
-        {
+        for change in body.consumers.iter().filter(|change| change.generation.is_some()) {
             let key: OwnerKey = self.totals.key_after(change);
             let holds = amounts(&self.classes, change, |amount| amount.after);
             match &change.link {
@@ -265,18 +233,13 @@ impl UsageView {
         }
         for group in groups {
             let in_flight = &self.in_flight;
-            self.links.share_out(&self.classes, *group, |consumer| {
-                in_flight.is_migration(consumer)
-            });
+            self.links
+                .share_out(&self.classes, *group, |consumer| in_flight.is_migration(consumer));
             for &consumer in self.links.members_of(*group) {
                 let Some(member) = self.links.member(consumer) else {
                     continue;
                 };
-                self.totals.add(
-                    member.owner,
-                    0,
-                    member.counted.iter().map(|(&c, &a)| (c, a)),
-                );
+                self.totals.add(member.owner, 0, member.counted.iter().map(|(&c, &a)| (c, a)));
             }
         }
         Ok(())
@@ -285,11 +248,7 @@ impl UsageView {
 
 /// Whether the consumer held something before: a consumer exists while it does.
 fn existed(change: &ConsumerChange) -> bool {
-    change
-        .holdings
-        .iter()
-        .flat_map(|holding| &holding.amounts)
-        .any(|amount| amount.before > 0)
+    change.holdings.iter().flat_map(|holding| &holding.amounts).any(|amount| amount.before > 0)
 }
 
 /// A consumer's amounts before or after a change. A class without a number never counted.
@@ -310,13 +269,9 @@ fn amounts(
 }
 
 fn by_class(amounts: Amounts) -> impl Iterator<Item = (ClassNumber, u64)> {
-    amounts
-        .into_iter()
-        .map(|(_, class, amount)| (class, amount))
+    amounts.into_iter().map(|(_, class, amount)| (class, amount))
 }
 
 fn number(classes: &ClassNames, name: &str) -> Result<ClassNumber, String> {
-    classes
-        .number(name)
-        .ok_or_else(|| format!("class {name} is not known"))
+    classes.number(name).ok_or_else(|| format!("class {name} is not known"))
 }

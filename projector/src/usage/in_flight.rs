@@ -28,28 +28,19 @@ struct Live {
 impl InFlight {
     /// Whether a consumer holds the source of a live move.
     pub(super) fn is_migration(&self, consumer: ConsumerUuid) -> bool {
-        self.of(consumer).any(|id| {
-            self.moves
-                .get(&id)
-                .is_some_and(|live| live.this.migration == Some(consumer))
-        })
+        self.of(consumer)
+            .any(|id| self.moves.get(&id).is_some_and(|live| live.this.migration == Some(consumer)))
     }
 
     /// The live moves of an instance or a migration.
     pub(super) fn of(&self, consumer: ConsumerUuid) -> impl Iterator<Item = MoveId> + '_ {
         let first = (consumer, MoveId::default());
-        self.of
-            .range(first..)
-            .take_while(move |(who, _)| *who == consumer)
-            .map(|&(_, id)| id)
+        self.of.range(first..).take_while(move |(who, _)| *who == consumer).map(|&(_, id)| id)
     }
 
     /// What a move is counted with.
     pub(super) fn counted(&self, id: MoveId) -> Amounts {
-        self.moves
-            .get(&id)
-            .map(|live| live.counted.clone())
-            .unwrap_or_default()
+        self.moves.get(&id).map(|live| live.counted.clone()).unwrap_or_default()
     }
 
     /// Notes how a move stands; one that ended is forgotten.
@@ -61,13 +52,7 @@ impl InFlight {
         for consumer in sides(this) {
             self.of.insert((consumer, this.id));
         }
-        self.moves.insert(
-            this.id,
-            Arc::new(Live {
-                this: this.clone(),
-                counted: Vec::new(),
-            }),
-        );
+        self.moves.insert(this.id, Arc::new(Live { this: this.clone(), counted: Vec::new() }));
     }
 
     fn remove(&mut self, id: MoveId) {
@@ -109,11 +94,7 @@ fn beyond(this: &Move, classes: &ClassNames, links: &Links) -> Amounts {
                 None => true,
                 Some(migration) => links.overlap(classes, this.instance, migration, class),
             };
-            let stays = if shared {
-                staying(this, provider, name)
-            } else {
-                0
-            };
+            let stays = if shared { staying(this, provider, name) } else { 0 };
             let amount = u64::from(amount).saturating_sub(stays);
             if amount > 0 {
                 amounts.push((provider, class, amount));

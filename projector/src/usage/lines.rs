@@ -4,11 +4,7 @@ use super::UsageView;
 use crate::Projection;
 
 pub(super) fn lines(view: &UsageView) -> Vec<String> {
-    let mut lines = vec![format!(
-        "usage as of event {} at {}",
-        view.sequence(),
-        view.as_of
-    )];
+    let mut lines = vec![format!("usage as of event {} at {}", view.sequence(), view.as_of)];
     let mut providers: Vec<_> = view.providers.iter().collect();
     providers.sort_unstable_by_key(|(uuid, _)| **uuid);
     for (uuid, row) in providers {

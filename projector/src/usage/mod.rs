@@ -13,7 +13,7 @@ pub use totals::TypeUsage;
 
 use crate::class_names::{ClassNames, ClassNumber};
 use crate::links::Links;
-use crate::{Map, Projection};
+use crate::{Lines, Map, Projection};
 use in_flight::InFlight;
 use ledger::amounts::Inventory;
 use ledger::ids::ProviderUuid;
@@ -117,7 +117,9 @@ impl Projection for UsageView {
         }
         Ok(())
     }
+}
 
+impl Lines for UsageView {
     fn lines(&self) -> Vec<String> {
         lines::lines(self)
     }

@@ -20,10 +20,8 @@ pub(super) fn seed(state: &State) -> UsageView {
         totals: totals(state),
         ..UsageView::default()
     };
-    view.providers = state
-        .providers()
-        .map(|(_, row)| (row.uuid, Arc::new(provider(row))))
-        .collect();
+    view.providers =
+        state.providers().map(|(_, row)| (row.uuid, Arc::new(provider(row)))).collect();
     view.in_flight = in_flight(state);
     link(&mut view, state);
     count_moves(&mut view);
@@ -37,18 +35,11 @@ fn provider(row: &Provider) -> ProviderUsage {
         held: row.held,
         held_by_moves: 0,
     });
-    ProviderUsage {
-        generation: row.generation,
-        classes: classes.collect(),
-    }
+    ProviderUsage { generation: row.generation, classes: classes.collect() }
 }
 
 fn key(row: &Consumer) -> OwnerKey {
-    (
-        row.project,
-        row.user,
-        row.consumer_type.map_or(0, |number| number + 1),
-    )
+    (row.project, row.user, row.consumer_type.map_or(0, |number| number + 1))
 }
 
 /// The sums of all consumers; of those in link groups only their number.
@@ -67,20 +58,13 @@ fn totals(state: &State) -> Totals {
         projects: state.projects().clone(),
         users: state.users().clone(),
         types: state.consumer_types().clone(),
-        sums: sums
-            .into_iter()
-            .map(|(key, sum)| (key, Arc::new(sum)))
-            .collect(),
+        sums: sums.into_iter().map(|(key, sum)| (key, Arc::new(sum))).collect(),
     }
 }
 
 fn in_flight(state: &State) -> InFlight {
     let mut found = InFlight::default();
-    for entry in state
-        .moves()
-        .iter()
-        .filter(|entry| entry.this.state.is_live())
-    {
+    for entry in state.moves().iter().filter(|entry| entry.this.state.is_live()) {
         found.put(&entry.this);
     }
     found
@@ -94,24 +78,15 @@ fn link(view: &mut UsageView, state: &State) {
         let Some(group) = state.link(id) else {
             continue;
         };
-        let link = Link {
-            group: id,
-            overlap: group.overlap.clone(),
-        };
+        let link = Link { group: id, overlap: group.overlap.clone() };
         links.join(row.uuid, &link, holds(state, row), key(row));
         groups.insert(id);
     }
     for group in groups {
-        links.share_out(&view.classes, group, |consumer| {
-            view.in_flight.is_migration(consumer)
-        });
+        links.share_out(&view.classes, group, |consumer| view.in_flight.is_migration(consumer));
         for &consumer in links.members_of(group) {
             if let Some(member) = links.member(consumer) {
-                view.totals.add(
-                    member.owner,
-                    0,
-                    member.counted.iter().map(|(&c, &a)| (c, a)),
-                );
+                view.totals.add(member.owner, 0, member.counted.iter().map(|(&c, &a)| (c, a)));
             }
         }
     }

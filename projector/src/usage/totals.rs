@@ -56,21 +56,15 @@ impl Totals {
 
     /// The key of a consumer after a change.
     pub(super) fn key_after(&mut self, change: &ConsumerChange) -> OwnerKey {
-        self.key(
-            &change.project_id,
-            &change.user_id,
-            change.consumer_type.as_deref(),
-        )
+        self.key(&change.project_id, &change.user_id, change.consumer_type.as_deref())
     }
 
     /// The key of a consumer before a change.
     pub(super) fn key_before(&mut self, change: &ConsumerChange) -> OwnerKey {
         match &change.owner_before {
-            Some(Owner {
-                project_id,
-                user_id,
-                consumer_type,
-            }) => self.key(project_id, user_id, consumer_type.as_deref()),
+            Some(Owner { project_id, user_id, consumer_type }) => {
+                self.key(project_id, user_id, consumer_type.as_deref())
+            }
             None => self.key_after(change),
         }
     }
@@ -109,11 +103,7 @@ impl Totals {
     }
 
     fn tidy(&mut self, key: OwnerKey) {
-        if self
-            .sums
-            .get(&key)
-            .is_some_and(|sum| **sum == Sum::default())
-        {
+        if self.sums.get(&key).is_some_and(|sum| **sum == Sum::default()) {
             self.sums.remove(&key);
         }
     }
@@ -133,10 +123,7 @@ impl Totals {
         };
         let (first, last) = (user.unwrap_or(0), user.unwrap_or(u32::MAX));
         let mut found: BTreeMap<Option<Arc<str>>, TypeUsage> = BTreeMap::new();
-        for (key, sum) in self
-            .sums
-            .range((project, first, 0)..=(project, last, u32::MAX))
-        {
+        for (key, sum) in self.sums.range((project, first, 0)..=(project, last, u32::MAX)) {
             let name = self.type_name(*key).cloned();
             let usage = found.entry(name.clone()).or_insert_with(|| TypeUsage {
                 consumer_type: name,
@@ -145,10 +132,7 @@ impl Totals {
             });
             usage.consumer_count += sum.consumers;
             for (&class, &amount) in &sum.amounts {
-                *usage
-                    .amounts
-                    .entry(Arc::clone(classes.name(class)))
-                    .or_default() += amount;
+                *usage.amounts.entry(Arc::clone(classes.name(class))).or_default() += amount;
             }
         }
         found.into_values().collect()
