@@ -7,6 +7,8 @@
 //! * [`Projections`] follows a ledger and publishes immutable snapshots of each view.
 //! * [`publisher::Publisher`] copies the log to a JetStream stream, message n being event n.
 
+mod candidate_view;
+pub mod candidates;
 pub mod class_names;
 pub mod consumers;
 pub mod fold;
@@ -18,6 +20,7 @@ mod published;
 pub mod publisher;
 pub mod usage;
 
+pub use candidates::CandidateIndex;
 pub use consumers::ConsumersView;
 pub use fold::{Batch, Lines, Projection, ProjectionError, rebuild};
 pub use moves::MovesView;

@@ -1,7 +1,7 @@
 //! The set of views that follows a ledger.
 
 use crate::follow::{Follow, Follower, Shared};
-use crate::{Behind, ConsumersView, MovesView, Projection, UsageView};
+use crate::{Behind, CandidateIndex, ConsumersView, MovesView, Projection, UsageView};
 use ledger::Ledger;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -22,6 +22,7 @@ pub struct Projections {
 
 struct Inner {
     usage: Arc<Shared<UsageView>>,
+    candidates: Arc<Shared<CandidateIndex>>,
     consumers: Arc<Shared<ConsumersView>>,
     moves: Arc<Shared<MovesView>>,
     durable: watch::Receiver<u64>,
@@ -35,6 +36,8 @@ struct Inner {
 pub enum ViewName {
     /// [`UsageView`]
     Usage,
+    /// [`CandidateIndex`]
+    Candidates,
     /// [`ConsumersView`]
     Consumers,
     /// [`MovesView`]
@@ -64,6 +67,7 @@ impl Projections {
     pub fn start(ledger: &Ledger) -> std::io::Result<Self> {
         let inner = Arc::new(Inner {
             usage: Shared::new(),
+            candidates: Shared::new(),
             consumers: Shared::new(),
             moves: Shared::new(),
             durable: ledger.durable(),
@@ -72,6 +76,7 @@ impl Projections {
             thread: Mutex::new(None),
         });
         let followers: Vec<Box<dyn Follower>> = vec![
+            Box::new(Follow::start(ledger, &inner.candidates, Arc::clone(&inner.wake))?),
             Box::new(Follow::start(ledger, &inner.usage, Arc::clone(&inner.wake))?),
             Box::new(Follow::start(ledger, &inner.consumers, Arc::clone(&inner.wake))?),
             Box::new(Follow::start(ledger, &inner.moves, Arc::clone(&inner.wake))?),
@@ -86,6 +91,15 @@ impl Projections {
     /// [`Behind`] if the view does not come so far within five seconds.
     pub async fn usage(&self, at_least: u64) -> Result<Arc<UsageView>, Behind> {
         self.inner.usage.published.at_least(at_least, PATIENCE).await
+    }
+
+    /// The candidate index with event `at_least` in it. A search runs on this snapshot and holds up
+    /// nobody.
+    ///
+    /// # Errors
+    /// As [`Self::usage`].
+    pub async fn candidates(&self, at_least: u64) -> Result<Arc<CandidateIndex>, Behind> {
+        self.inner.candidates.published.at_least(at_least, PATIENCE).await
     }
 
     /// The consumers view with event `at_least` in it.
@@ -125,6 +139,7 @@ impl Projections {
         let durable = *self.inner.durable.borrow();
         vec![
             health(&self.inner.usage, durable),
+            health(&self.inner.candidates, durable),
             health(&self.inner.consumers, durable),
             health(&self.inner.moves, durable),
         ]
@@ -144,6 +159,7 @@ impl Projections {
     fn paused(&self, view: ViewName) -> &AtomicBool {
         match view {
             ViewName::Usage => &self.inner.usage.paused,
+            ViewName::Candidates => &self.inner.candidates.paused,
             ViewName::Consumers => &self.inner.consumers.paused,
             ViewName::Moves => &self.inner.moves.paused,
         }
