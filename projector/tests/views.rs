@@ -5,8 +5,10 @@ mod common;
 
 use common::{open, runtime, submit, traffic};
 use ledger::Ledger;
+use projector::candidates::{Group, Query, search};
 use projector::{
-    ConsumersView, Lines, MovesView, Projection, Projections, UsageView, ViewName, rebuild,
+    CandidateIndex, ConsumersView, Lines, MovesView, Projection, Projections, UsageView, ViewName,
+    rebuild,
 };
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -29,7 +31,27 @@ fn all_same(ledger: &Ledger, projections: &Projections) {
         same(ledger, &projections.usage(sequence).await.expect("usage"));
         same(ledger, &projections.consumers(sequence).await.expect("consumers"));
         same(ledger, &projections.moves(sequence).await.expect("moves"));
+        let index = projections.candidates(sequence).await.expect("candidates");
+        assert_eq!(index.state().sequence(), sequence);
+        assert_eq!(found(&index), found(&CandidateIndex::from_state(&ledger.view())));
     });
+}
+
+/// What a few searches find, in the order they find it.
+fn found(index: &CandidateIndex) -> Vec<String> {
+    let mut told = Vec::new();
+    for (class, amount) in [("VCPU", 1), ("VCPU", 4), ("DISK_GB", 3), ("MEMORY_MB", 2_048)] {
+        let group = Group { resources: vec![(class.to_owned(), amount)], ..Group::default() };
+        let query = Query { groups: vec![group], nested_allowed: true, ..Query::default() };
+        let found = search(index, &query).expect("standard classes");
+        for candidate in found.candidates() {
+            told.push(format!(
+                "{class} {amount}: {:?}",
+                candidate.allocations().collect::<Vec<_>>()
+            ));
+        }
+    }
+    told
 }
 
 /// What the view says of providers against what the ledger's own state says.

@@ -140,3 +140,19 @@ fn about(record: &Record) -> About {
         | Event::Erased(_) => About::Other,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn consumers_share_4096_subjects() {
+        let token = consumer_token(ConsumerUuid(uuid::Uuid::nil()));
+        assert_eq!(token.len(), 3);
+        assert!(u16::from_str_radix(&token, 16).is_ok());
+        let tokens: std::collections::BTreeSet<String> = (0..100_000u128)
+            .map(|number| consumer_token(ConsumerUuid(uuid::Uuid::from_u128(number))))
+            .collect();
+        assert_eq!(tokens.len(), 4_096);
+    }
+}
