@@ -20,7 +20,7 @@ impl Projection for CandidateIndex {
 
     fn apply(&mut self, batch: &Batch<'_>) -> Result<(), ProjectionError> {
         let at = self.state().sequence();
-        batch.after(at)?;
+        drop(batch.after(at)?);
         match batch.state {
             Some(state) if state.sequence() > at => self.follow(state, batch.events),
             Some(_) => {}

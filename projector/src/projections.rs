@@ -199,8 +199,7 @@ fn spawn(
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     std::thread::Builder::new().name("projections".into()).spawn(move || {
         runtime.block_on(follow(&ledger, &mut followers, &wake, &stop));
-    })?;
-    Ok(())
+    })
 }
 
 async fn follow(

@@ -6,10 +6,7 @@ mod common;
 use common::{open, runtime, submit, traffic};
 use ledger::Ledger;
 use projector::candidates::{Group, Query, search};
-use projector::{
-    CandidateIndex, ConsumersView, Lines, MovesView, Projection, Projections, UsageView, ViewName,
-    rebuild,
-};
+use projector::{CandidateIndex, Lines, Projections, UsageView, ViewName, rebuild};
 use proptest::prelude::*;
 use std::sync::Arc;
 
