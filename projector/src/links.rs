@@ -29,8 +29,8 @@ pub struct Member {
     pub holds: Amounts,
     /// The keys under which its share is summed up.
     pub owner: (u32, u32, u32),
-    /// Its share of the group's amount, by class.
-    pub counted: BTreeMap<ClassNumber, u64>,
+    /// Its share of the group's amounts, where it has one.
+    pub counted: BTreeMap<(ProviderUuid, ClassNumber), u64>,
 }
 
 /// All link groups.
@@ -47,25 +47,17 @@ struct Group {
     members: SmallVec<[ConsumerUuid; 4]>,
 }
 
+impl Member {
+    /// Its share by class; a class comes once for each provider.
+    pub(crate) fn shares(&self) -> impl Iterator<Item = (ClassNumber, u64)> + '_ {
+        self.counted.iter().map(|(&(_, class), &share)| (class, share))
+    }
+}
+
 impl Links {
     /// A consumer's part in its group, if it is in one.
     pub fn member(&self, consumer: ConsumerUuid) -> Option<&Arc<Member>> {
         self.members.get(&consumer)
-    }
-
-    /// Whether the larger of two consumers' amounts counts for `class`.
-    pub fn overlap(
-        &self,
-        classes: &ClassNames,
-        one: ConsumerUuid,
-        other: ConsumerUuid,
-        class: ClassNumber,
-    ) -> bool {
-        let (Some(one), Some(other)) = (self.members.get(&one), self.members.get(&other)) else {
-            return false;
-        };
-        one.group == other.group
-            && self.groups.get(&one.group).is_some_and(|group| group.covers(classes, class))
     }
 
     /// The members of a group.
@@ -143,7 +135,7 @@ impl Links {
                     amount
                 };
                 if share > 0 {
-                    *member.counted.entry(class).or_default() += share;
+                    *member.counted.entry((provider, class)).or_default() += share;
                 }
             }
         }

@@ -88,8 +88,17 @@ fn totals_add_up(ledger: &Ledger, view: &UsageView) {
     assert_eq!(consumers, state.consumer_count() as u64);
 }
 
+/// How many histories: `PROPTEST_CASES`, or few enough for every run.
+fn cases() -> u32 {
+    std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(32)
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig {
+        cases: cases(),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn live_views_equal_rebuilt_ones(

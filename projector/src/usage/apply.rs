@@ -1,12 +1,12 @@
 //! Folding one event into the usage view.
 
 use super::totals::{Negative, OwnerKey};
-use super::{ClassUsage, ProviderUsage, UsageView};
+use super::{ClassUsage, ProviderUsage, UsageView, in_flight};
 use crate::ProjectionError;
 use crate::class_names::{ClassNames, ClassNumber};
 use crate::links::Amounts;
 use ledger::event::{AllocationEvent, ConsumerChange, Event, InventoryChanged, ProviderChange};
-use ledger::ids::{LinkId, MoveId, ProviderUuid};
+use ledger::ids::{ConsumerUuid, LinkId, ProviderUuid};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -116,19 +116,19 @@ impl UsageView {
         for change in &body.providers {
             self.held(change)?;
         }
-        let moves = self.moves_touched(body);
-        for &id in &moves {
-            let counted = self.in_flight.counted(id);
+        let groups = self.groups_touched(body);
+        let holders = self.holders_touched(body, &groups);
+        for &holder in &holders {
+            let counted = self.in_flight.counted(holder);
             self.held_by_moves(&counted, |held, amount| held.checked_sub(amount))?;
         }
-        let groups = self.groups_touched(body);
         self.uncount(body, &groups).map_err(|Negative| "a total falls below zero".to_owned())?;
         for this in &body.moves {
             self.in_flight.put(this);
         }
         self.count(body, &groups)?;
-        for id in moves {
-            let counted = self.in_flight.count(id, &self.classes, &self.links);
+        for holder in holders {
+            let counted = self.in_flight.count(holder, &self.classes, &self.links);
             self.held_by_moves(&counted, |held, amount| held.checked_add(amount))?;
         }
         Ok(())
@@ -168,11 +168,27 @@ impl UsageView {
         Ok(())
     }
 
-    /// The moves that the event says changed, and the live ones of consumers that it changed.
-    fn moves_touched(&self, body: &AllocationEvent) -> BTreeSet<MoveId> {
-        let named = body.moves.iter().map(|this| this.id);
-        let of = body.consumers.iter().flat_map(|change| self.in_flight.of(change.consumer));
-        named.chain(of).collect()
+    /// Who holds, or held, the source of a move that changes with the event: by the move itself,
+    /// by a change of one of its sides, or by a share of a group.
+    fn holders_touched(
+        &self,
+        body: &AllocationEvent,
+        groups: &BTreeSet<LinkId>,
+    ) -> BTreeSet<ConsumerUuid> {
+        let mut holders: BTreeSet<ConsumerUuid> = BTreeSet::new();
+        for this in &body.moves {
+            holders.insert(in_flight::holder(this));
+            holders.extend(self.in_flight.holder_of(this.id));
+        }
+        for change in &body.consumers {
+            holders.insert(change.consumer);
+            let moves = self.in_flight.of(change.consumer);
+            holders.extend(moves.filter_map(|id| self.in_flight.holder_of(id)));
+        }
+        for group in groups {
+            holders.extend(self.links.members_of(*group));
+        }
+        holders
     }
 
     /// The groups that gain, lose or rewrite a member, or one of whose members changes its part
@@ -200,7 +216,7 @@ impl UsageView {
                 let Some(member) = self.links.member(consumer) else {
                     continue;
                 };
-                self.totals.take(member.owner, 0, member.counted.iter().map(|(&c, &a)| (c, a)))?;
+                self.totals.take(member.owner, 0, member.shares())?;
             }
         }
         for change in &body.consumers {
@@ -239,7 +255,7 @@ impl UsageView {
                 let Some(member) = self.links.member(consumer) else {
                     continue;
                 };
-                self.totals.add(member.owner, 0, member.counted.iter().map(|(&c, &a)| (c, a)));
+                self.totals.add(member.owner, 0, member.shares());
             }
         }
         Ok(())

@@ -1,35 +1,40 @@
 //! What moves in flight hold beyond what will stay: the source's side of each.
 //!
-//! For a live move and each (provider, class) of its source, that is the source's amount, less
-//! the destination's where only the larger of the two is held: both on the instance itself, or in
-//! one link group whose rule covers the class.
+//! It is worked out for each consumer that holds a source, on each (provider, class):
+//!
+//! * a migration holds nothing else, so that is its whole holding;
+//! * an instance that holds both sides itself gives up the source, less the destination on the
+//!   same provider; if it has several such moves, the largest counts;
+//! * one in a link group gives up no more than its share of the group's amount ([`crate::links`]),
+//!   since the group's other members hold the rest anyway.
 
 use crate::Map;
-use crate::class_names::ClassNames;
+use crate::class_names::{ClassNames, ClassNumber};
 use crate::links::{Amounts, Links};
 use ledger::event::Move;
 use ledger::ids::{ConsumerUuid, MoveId, ProviderUuid};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The live moves and what each holds beyond what will stay.
+/// The live moves, and what the holders of their sources will give up.
 #[derive(Clone, Default)]
 pub(super) struct InFlight {
-    moves: Map<MoveId, Arc<Live>>,
+    moves: Map<MoveId, Arc<Move>>,
     /// (instance or migration, move)
     of: imbl::OrdSet<(ConsumerUuid, MoveId)>,
+    counted: Map<ConsumerUuid, Arc<Amounts>>,
 }
 
-#[derive(Clone)]
-struct Live {
-    this: Move,
-    counted: Amounts,
+/// Who holds the source of a move.
+pub(super) fn holder(this: &Move) -> ConsumerUuid {
+    this.migration.unwrap_or(this.instance)
 }
 
 impl InFlight {
-    /// Whether a consumer holds the source of a live move.
+    /// Whether a consumer is the migration of a live move.
     pub(super) fn is_migration(&self, consumer: ConsumerUuid) -> bool {
         self.of(consumer)
-            .any(|id| self.moves.get(&id).is_some_and(|live| live.this.migration == Some(consumer)))
+            .any(|id| self.moves.get(&id).is_some_and(|this| this.migration == Some(consumer)))
     }
 
     /// The live moves of an instance or a migration.
@@ -38,43 +43,62 @@ impl InFlight {
         self.of.range(first..).take_while(move |(who, _)| *who == consumer).map(|&(_, id)| id)
     }
 
-    /// What a move is counted with.
-    pub(super) fn counted(&self, id: MoveId) -> Amounts {
-        self.moves.get(&id).map(|live| live.counted.clone()).unwrap_or_default()
+    /// Who holds the source of a live move.
+    pub(super) fn holder_of(&self, id: MoveId) -> Option<ConsumerUuid> {
+        self.moves.get(&id).map(|this| holder(this))
+    }
+
+    /// Everybody who holds the source of a live move.
+    pub(super) fn holders(&self) -> BTreeSet<ConsumerUuid> {
+        self.moves.values().map(|this| holder(this)).collect()
     }
 
     /// Notes how a move stands; one that ended is forgotten.
     pub(super) fn put(&mut self, this: &Move) {
-        self.remove(this.id);
-        if !this.state.is_live() {
-            return;
-        }
-        for consumer in sides(this) {
-            self.of.insert((consumer, this.id));
-        }
-        self.moves.insert(this.id, Arc::new(Live { this: this.clone(), counted: Vec::new() }));
-    }
-
-    fn remove(&mut self, id: MoveId) {
-        if let Some(live) = self.moves.remove(&id) {
-            for consumer in sides(&live.this) {
-                self.of.remove(&(consumer, id));
+        if let Some(before) = self.moves.remove(&this.id) {
+            for consumer in sides(&before) {
+                self.of.remove(&(consumer, this.id));
             }
         }
+        if this.state.is_live() {
+            for consumer in sides(this) {
+                self.of.insert((consumer, this.id));
+            }
+            self.moves.insert(this.id, Arc::new(this.clone()));
+        }
     }
 
-    /// Works out anew what a move is counted with, and tells it.
-    pub(super) fn count(&mut self, id: MoveId, classes: &ClassNames, links: &Links) -> Amounts {
-        let Some(live) = self.moves.get_mut(&id) else {
-            return Vec::new();
-        };
-        let counted = beyond(&live.this, classes, links);
-        Arc::make_mut(live).counted.clone_from(&counted);
-        counted
+    /// What a holder was last counted with.
+    pub(super) fn counted(&self, holder: ConsumerUuid) -> Arc<Amounts> {
+        self.counted.get(&holder).cloned().unwrap_or_default()
     }
 
-    pub(super) fn ids(&self) -> Vec<MoveId> {
-        self.moves.keys().copied().collect()
+    /// Works out anew what a consumer will give up, and tells it.
+    pub(super) fn count(
+        &mut self,
+        consumer: ConsumerUuid,
+        classes: &ClassNames,
+        links: &Links,
+    ) -> Arc<Amounts> {
+        let mut most: BTreeMap<(ProviderUuid, ClassNumber), u64> = BTreeMap::new();
+        for this in self.of(consumer).filter_map(|id| self.moves.get(&id)) {
+            if holder(this) == consumer {
+                note(this, classes, &mut most);
+            }
+        }
+        let member = links.member(consumer);
+        let amounts = most.into_iter().map(|((provider, class), amount)| {
+            let share = member.map(|it| it.counted.get(&(provider, class)).copied().unwrap_or(0));
+            (provider, class, amount.min(share.unwrap_or(u64::MAX)))
+        });
+        let amounts: Arc<Amounts> =
+            Arc::new(amounts.filter(|&(_, _, amount)| amount > 0).collect());
+        if amounts.is_empty() {
+            self.counted.remove(&consumer);
+        } else {
+            self.counted.insert(consumer, Arc::clone(&amounts));
+        }
+        amounts
     }
 }
 
@@ -83,25 +107,17 @@ fn sides(this: &Move) -> impl Iterator<Item = ConsumerUuid> {
     std::iter::once(this.instance).chain(this.migration)
 }
 
-fn beyond(this: &Move, classes: &ClassNames, links: &Links) -> Amounts {
-    let mut amounts = Amounts::new();
+/// Adds what the holder of one move's source will give up.
+fn note(this: &Move, classes: &ClassNames, most: &mut BTreeMap<(ProviderUuid, ClassNumber), u64>) {
     for (&provider, resources) in &this.source {
         for (name, &amount) in resources {
-            let Some(class) = classes.number(name) else {
-                continue;
-            };
-            let shared = match this.migration {
-                None => true,
-                Some(migration) => links.overlap(classes, this.instance, migration, class),
-            };
-            let stays = if shared { staying(this, provider, name) } else { 0 };
+            let Some(class) = classes.number(name) else { continue };
+            let stays = if this.migration.is_some() { 0 } else { staying(this, provider, name) };
             let amount = u64::from(amount).saturating_sub(stays);
-            if amount > 0 {
-                amounts.push((provider, class, amount));
-            }
+            let most = most.entry((provider, class)).or_default();
+            *most = amount.max(*most);
         }
     }
-    amounts
 }
 
 fn staying(this: &Move, provider: ProviderUuid, class: &str) -> u64 {

@@ -86,7 +86,7 @@ fn link(view: &mut UsageView, state: &State) {
         links.share_out(&view.classes, group, |consumer| view.in_flight.is_migration(consumer));
         for &consumer in links.members_of(group) {
             if let Some(member) = links.member(consumer) {
-                view.totals.add(member.owner, 0, member.counted.iter().map(|(&c, &a)| (c, a)));
+                view.totals.add(member.owner, 0, member.shares());
             }
         }
     }
@@ -104,8 +104,10 @@ fn holds(state: &State, row: &Consumer) -> Amounts {
 }
 
 fn count_moves(view: &mut UsageView) {
-    for id in view.in_flight.ids() {
-        for (provider, class, amount) in view.in_flight.count(id, &view.classes, &view.links) {
+    for holder in view.in_flight.holders() {
+        for &(provider, class, amount) in
+            view.in_flight.count(holder, &view.classes, &view.links).iter()
+        {
             let row = view.providers.get_mut(&provider).map(Arc::make_mut);
             if let Some(usage) = row.and_then(|row| row.class_mut(class)) {
                 usage.held_by_moves += amount;
