@@ -1,0 +1,34 @@
+//! Every limit in one place. A limit that is hit gives a clear refusal, never a truncated success.
+
+/// The largest amount, total, reserved, unit or step (Placement: a signed 32-bit integer).
+pub const AMOUNT: u32 = i32::MAX as u32;
+/// Events of one group, so that a log that is a replicated stream can carry it.
+pub const GROUP_EVENTS: usize = 10_000;
+/// Encoded bytes of one group.
+pub const GROUP_BYTES: usize = 512 * 1024;
+/// Encoded bytes of one batch: the groups of one commit.
+pub const BATCH_BYTES: usize = 768 * 1024;
+/// Commands of one submitted list.
+pub const LIST_COMMANDS: usize = 10_000;
+/// Submissions waiting for the writer; one more is answered "queue full".
+pub const QUEUE: usize = 4_096;
+/// Bytes of a client's command id.
+pub const COMMAND_ID_BYTES: usize = 255;
+/// Bytes of a request id; a longer one is cut before it is stamped.
+pub const REQUEST_ID_BYTES: usize = 255;
+/// Characters of names of classes, traits, consumer types, projects and users (Placement).
+pub const NAME_CHARS: usize = 255;
+/// Characters of a provider's name (Placement).
+pub const PROVIDER_NAME_CHARS: usize = 200;
+/// Characters of a reason given with a command.
+pub const REASON_CHARS: usize = 1_024;
+/// Ordered options of one claim.
+pub const OPTIONS: usize = 1_000;
+/// Shortages that a refusal lists.
+pub const SHORTAGES: usize = 16;
+/// Options passed over that an outcome or refusal lists.
+pub const OPTIONS_TOLD: usize = 32;
+/// Encoded bytes of a `Rejected` body.
+pub const REJECTED_BYTES: usize = 2 * 1024;
+/// Resource classes of one ledger, standard and custom, deleted ones included.
+pub const CLASSES: usize = 60_000;

@@ -1,0 +1,293 @@
+//! Why a command is refused: one cause, and what was lacking where.
+
+use crate::event::MoveState;
+use crate::ids::{ConsumerUuid, MoveId, ProviderUuid};
+use serde::{Deserialize, Serialize};
+
+/// A refusal: nothing changed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Refusal {
+    /// Why.
+    pub cause: Cause,
+    /// What was lacking where, at most [`crate::limits::SHORTAGES`]; the first is the one that
+    /// Placement would name.
+    pub shortages: Vec<Shortage>,
+    /// Options that were passed over, at most [`crate::limits::OPTIONS_TOLD`].
+    pub passed_over: Vec<PassedOver>,
+    /// The move it was about.
+    pub move_id: Option<MoveId>,
+    /// Which command of the list was refused, counted from 0.
+    pub index: u32,
+}
+
+impl Refusal {
+    /// A refusal that needs no figures.
+    pub fn because(cause: Cause) -> Self {
+        Self {
+            cause,
+            shortages: Vec::new(),
+            passed_over: Vec::new(),
+            move_id: None,
+            index: 0,
+        }
+    }
+}
+
+impl From<Cause> for Refusal {
+    fn from(cause: Cause) -> Self {
+        Self::because(cause)
+    }
+}
+
+/// Why a command is refused. The names are stable: clients and stored events use them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// Not enough left; see the shortages.
+    Capacity,
+    /// `min_unit`, `max_unit` or `step_size` forbids the amount; see the shortages.
+    Constraint,
+    /// A provider has no inventory of a class.
+    NoInventory {
+        /// The classes: all of the request if the providers have none of them, else the one.
+        classes: Vec<String>,
+        /// The providers.
+        providers: Vec<ProviderUuid>,
+    },
+    /// None of the options fits; see what was passed over.
+    NoOptionFits,
+    /// No such provider.
+    ProviderNotFound {
+        /// Its id.
+        provider: ProviderUuid,
+    },
+    /// The id is taken.
+    ProviderExists {
+        /// The id.
+        provider: ProviderUuid,
+    },
+    /// The name is taken.
+    ProviderNameExists {
+        /// The name.
+        name: String,
+    },
+    /// A provider's name is empty or too long.
+    ProviderNameInvalid,
+    /// The parent does not exist.
+    ParentNotFound {
+        /// Its id.
+        parent: ProviderUuid,
+    },
+    /// A new provider names itself as its parent.
+    ParentIsSelf,
+    /// The parent may not be changed at this microversion.
+    ReparentForbidden,
+    /// The parent may not be taken away at this microversion.
+    UnparentForbidden,
+    /// The new parent is the provider itself or below it.
+    Loop,
+    /// The provider has children.
+    ProviderHasChildren,
+    /// The provider has allocations.
+    ProviderInUse,
+    /// The provider's generation is not what the caller thinks.
+    ProviderGeneration {
+        /// Whose.
+        provider: ProviderUuid,
+        /// What it is.
+        current: u32,
+        /// What the caller gave.
+        given: u32,
+    },
+    /// The consumer's generation is not what the caller thinks.
+    ConsumerGeneration {
+        /// Whose.
+        consumer: ConsumerUuid,
+        /// What it is; none: it holds nothing, use null.
+        current: Option<u32>,
+        /// What the caller gave.
+        given: Option<u32>,
+    },
+    /// The provider has an inventory of the class already.
+    InventoryExists {
+        /// The class.
+        class: String,
+    },
+    /// The provider has no inventory of the class.
+    InventoryNotFound {
+        /// The class.
+        class: String,
+    },
+    /// An inventory that consumers use would go.
+    InventoryInUse {
+        /// The classes, in the order of their ids.
+        classes: Vec<String>,
+    },
+    /// `(total - reserved) * allocation_ratio` is below what is allowed.
+    InventoryCapacity {
+        /// The class.
+        class: String,
+    },
+    /// An inventory's field is outside its limits.
+    InventoryInvalid {
+        /// The class.
+        class: String,
+        /// The field.
+        field: String,
+    },
+    /// No such resource class.
+    ClassNotFound {
+        /// Its name.
+        class: String,
+    },
+    /// The class exists.
+    ClassExists {
+        /// Its name.
+        class: String,
+    },
+    /// An inventory uses the class.
+    ClassInUse {
+        /// Its name.
+        class: String,
+    },
+    /// Standard classes can be neither changed nor removed.
+    ClassStandard {
+        /// Its name.
+        class: String,
+    },
+    /// No such traits.
+    TraitsNotFound {
+        /// Their names, sorted.
+        traits: Vec<String>,
+    },
+    /// The trait exists.
+    TraitExists {
+        /// Its name.
+        name: String,
+    },
+    /// A provider has the trait.
+    TraitInUse {
+        /// Its name.
+        name: String,
+    },
+    /// Standard traits cannot be removed.
+    TraitStandard {
+        /// Its name.
+        name: String,
+    },
+    /// A name does not have the form it needs.
+    NameInvalid {
+        /// The name.
+        name: String,
+    },
+    /// The consumer holds nothing.
+    HoldsNothing {
+        /// Who.
+        consumer: ConsumerUuid,
+    },
+    /// The consumer holds something already.
+    HoldsAlready {
+        /// Who.
+        consumer: ConsumerUuid,
+    },
+    /// No move of that consumer is on record.
+    MoveNotFound {
+        /// Who.
+        consumer: ConsumerUuid,
+    },
+    /// The move's state does not allow it.
+    MoveState {
+        /// The move.
+        #[serde(rename = "move")]
+        move_id: MoveId,
+        /// Where it stands.
+        state: MoveState,
+        /// What was wanted of it.
+        wanted: String,
+    },
+    /// The command says nothing, or the same thing twice.
+    Malformed {
+        /// What is wrong.
+        what: String,
+    },
+    /// The command id was used for another command.
+    CommandIdReused {
+        /// The sequence of the first event of that command.
+        sequence: u64,
+    },
+    /// A limit of `limits.rs`.
+    TooLarge {
+        /// What is too large.
+        what: String,
+        /// The limit.
+        limit: u64,
+    },
+}
+
+impl Cause {
+    /// Its name as it is stored and answered.
+    pub fn name(&self) -> String {
+        match serde_json::to_value(self) {
+            Ok(serde_json::Value::String(name)) => name,
+            Ok(serde_json::Value::Object(map)) => map.keys().next().cloned().unwrap_or_default(),
+            _ => String::new(),
+        }
+    }
+
+    /// Whether it depends on the state in a way that is worth a record without a command id:
+    /// capacity, constraints, a move's state. Not-found and generation conflicts only count.
+    pub fn is_recorded(&self) -> bool {
+        matches!(
+            self,
+            Self::Capacity
+                | Self::Constraint
+                | Self::NoInventory { .. }
+                | Self::NoOptionFits
+                | Self::MoveState { .. }
+                | Self::HoldsAlready { .. }
+        )
+    }
+}
+
+/// What was lacking for one class on one provider.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shortage {
+    /// Where.
+    pub provider: ProviderUuid,
+    /// Of what.
+    pub class: String,
+    /// The additional amount that was needed, in the class's unit.
+    pub needed: u64,
+    /// What was free; below 0 on an overcommitted provider.
+    pub free: i64,
+    /// What forbade it.
+    pub cause: ShortageCause,
+}
+
+/// What forbade an amount.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ShortageCause {
+    /// More would be held than there is.
+    Capacity,
+    /// The amount is below this `min_unit`.
+    MinUnit(u32),
+    /// The amount is above this `max_unit`.
+    MaxUnit(u32),
+    /// The amount is no multiple of this `step_size`.
+    StepSize(u32),
+    /// The provider has no inventory of the class.
+    NoInventory,
+}
+
+/// An option that did not fit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PassedOver {
+    /// Which, counted from 0.
+    pub option: u32,
+    /// Why.
+    pub cause: Cause,
+    /// What was lacking where.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shortages: Vec<Shortage>,
+}

@@ -1,0 +1,183 @@
+//! The arithmetic of what is held (DESIGN, "Moves"):
+//!
+//! ```text
+//! held(p,c) = sum over unlinked consumers of their current allocations
+//!           + sum over link groups of the largest current allocation among the members
+//! ```
+//!
+//! A group's rule may cover some classes only; for the others its members add up.
+
+use super::consumer::{Allocations, amount_in};
+use super::provider::{ClassId, ProviderId};
+use super::{Group, State};
+use crate::event::{Link, Overlap};
+use crate::ids::{ConsumerUuid, LinkId};
+use smallvec::SmallVec;
+use std::collections::BTreeMap;
+
+/// One consumer's holding and link after a command, if it is accepted.
+#[derive(Clone, Debug)]
+pub struct Write {
+    /// Who.
+    pub consumer: ConsumerUuid,
+    /// What it holds after.
+    pub after: Allocations,
+    /// The group it is in after.
+    pub link: Option<Link>,
+}
+
+/// `held` of one (provider, class) before and after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeldChange {
+    /// Before.
+    pub before: u64,
+    /// After.
+    pub after: u64,
+}
+
+/// Every (provider, class) that some writes touch.
+pub type Demand = BTreeMap<(ProviderId, ClassId), HeldChange>;
+
+/// What `held` becomes on every (provider, class) that the writes touch, before or after.
+pub fn held_after(state: &State, writes: &[Write]) -> Demand {
+    let mut demand = Demand::new();
+    let groups = groups_touched(state, writes);
+    for (provider, class) in touched(state, writes, &groups) {
+        let before = state
+            .provider_row(provider)
+            .and_then(|row| row.inventory(class))
+            .map_or(0, |inventory| inventory.held);
+        let (mut gone, mut come) = (0u64, 0u64);
+        for write in writes {
+            let row = state.consumer(write.consumer);
+            if row.is_some_and(|row| row.link.is_none()) {
+                gone += row.map_or(0, |row| u64::from(row.amount(provider, class)));
+            }
+            if write.link.is_none() {
+                come += u64::from(amount_in(&write.after, provider, class));
+            }
+        }
+        for group in &groups {
+            let covered = group.overlap.covers(state, class);
+            gone += count(covered, group.before.iter().map(|&m| amount_now(state, m, provider, class)));
+            come += count(
+                covered,
+                group.after.iter().map(|&m| amount_then(state, writes, m, provider, class)),
+            );
+        }
+        assert!(gone <= before, "held is less than what its holders have");
+        demand.insert((provider, class), HeldChange { before, after: before - gone + come });
+    }
+    demand
+}
+
+/// A group that gains, loses or rewrites a member.
+struct Touched {
+    overlap: Overlap,
+    before: SmallVec<[ConsumerUuid; 4]>,
+    after: SmallVec<[ConsumerUuid; 4]>,
+}
+
+impl Overlap {
+    fn covers(&self, state: &State, class: ClassId) -> bool {
+        let Self::Max(classes) = self;
+        classes.covers(state.classes().name(class))
+    }
+}
+
+fn count(covered: bool, amounts: impl Iterator<Item = u64>) -> u64 {
+    if covered { amounts.max().unwrap_or(0) } else { amounts.sum() }
+}
+
+fn amount_now(state: &State, consumer: ConsumerUuid, provider: ProviderId, class: ClassId) -> u64 {
+    state.consumer(consumer).map_or(0, |row| u64::from(row.amount(provider, class)))
+}
+
+fn amount_then(
+    state: &State,
+    writes: &[Write],
+    consumer: ConsumerUuid,
+    provider: ProviderId,
+    class: ClassId,
+) -> u64 {
+    match writes.iter().find(|write| write.consumer == consumer) {
+        Some(write) => u64::from(amount_in(&write.after, provider, class)),
+        None => amount_now(state, consumer, provider, class),
+    }
+}
+
+fn groups_touched(state: &State, writes: &[Write]) -> Vec<Touched> {
+    let mut groups: BTreeMap<LinkId, Touched> = BTreeMap::new();
+    let mut note = |id: LinkId, overlap: &Overlap| {
+        groups.entry(id).or_insert_with(|| {
+            let members = state.link(id).map(|group| group.members.clone()).unwrap_or_default();
+            let overlap = state.link(id).map_or(overlap, |group| &group.overlap).clone();
+            Touched { overlap, before: members.clone(), after: members }
+        });
+    };
+    for write in writes {
+        if let Some(link) = &write.link {
+            note(link.group, &link.overlap);
+        }
+        if let Some(id) = state.consumer(write.consumer).and_then(|row| row.link)
+            && let Some(group) = state.link(id)
+        {
+            note(id, &group.overlap);
+        }
+    }
+    for (id, group) in &mut groups {
+        for write in writes {
+            group.after.retain(|member| *member != write.consumer);
+            if write.link.as_ref().is_some_and(|link| link.group == *id) {
+                group.after.push(write.consumer);
+            }
+        }
+    }
+    groups.into_values().collect()
+}
+
+fn touched(state: &State, writes: &[Write], groups: &[Touched]) -> Vec<(ProviderId, ClassId)> {
+    let mut keys = Vec::new();
+    let mut add = |allocations: &Allocations| {
+        keys.extend(allocations.iter().map(|held| (held.provider, held.class)));
+    };
+    for write in writes {
+        add(&write.after);
+        if let Some(row) = state.consumer(write.consumer) {
+            add(&row.allocations);
+        }
+    }
+    for member in groups.iter().flat_map(|group| &group.before) {
+        if let Some(row) = state.consumer(*member) {
+            add(&row.allocations);
+        }
+    }
+    keys.sort_unstable();
+    keys.dedup();
+    keys
+}
+
+/// `held` of one (provider, class) computed from nothing: what the kept figure must equal.
+pub(crate) fn held_from_holders(state: &State, provider: ProviderId, class: ClassId) -> u64 {
+    let mut sum = 0;
+    let mut groups: BTreeMap<LinkId, Vec<u64>> = BTreeMap::new();
+    for consumer in state.holders(provider) {
+        let amount = u64::from(consumer.amount(provider, class));
+        match consumer.link {
+            None => sum += amount,
+            Some(link) => groups.entry(link).or_default().push(amount),
+        }
+    }
+    for (id, amounts) in groups {
+        let covered = state.link(id).is_some_and(|group| group.overlap.covers(state, class));
+        sum += count(covered, amounts.into_iter());
+    }
+    sum
+}
+
+/// The link that a consumer is in, spelled for an event.
+pub(crate) fn link_of(state: &State, consumer: ConsumerUuid) -> Option<Link> {
+    let id = state.consumer(consumer)?.link?;
+    let group: &Group = state.link(id)?;
+    Some(Link { group: id, overlap: group.overlap.clone() })
+}

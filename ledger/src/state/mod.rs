@@ -1,0 +1,296 @@
+//! The state: who holds how much of which provider, folded from events.
+//!
+//! It is made of persistent collections (`imbl`): cloning it costs a few reference counts, and two
+//! clones share what they have in common. So the writer decides on a clone that is ahead of the
+//! disk (W), readers use the last durable one (V), neither waits for the other, and memory is paid
+//! once. Providers and consumers have dense numbers; strings are looked up at the border only.
+
+mod apply;
+pub mod checkpoint;
+pub mod consumer;
+mod held;
+mod moves;
+mod names;
+pub mod provider;
+mod vocabulary;
+
+pub use consumer::{Allocation, Allocations, Consumer, ConsumerId};
+pub use held::{Demand, HeldChange, Write, held_after};
+pub use moves::{MoveEntry, Moves};
+pub use names::Names;
+pub use provider::{AggregateId, ClassId, Provider, ProviderId, ProviderInventory, TraitId};
+pub use vocabulary::{Entry, Vocabulary};
+
+use crate::event::{Overlap, Settings};
+use crate::ids::{ConsumerUuid, LedgerId, LinkId, ProviderUuid};
+use crate::record::Hash;
+use crate::time::Timestamp;
+use rustc_hash::FxBuildHasher;
+use smallvec::SmallVec;
+use std::sync::Arc;
+use uuid::Uuid;
+
+type Map<K, V> = imbl::GenericHashMap<K, V, FxBuildHasher, imbl::shared_ptr::DefaultSharedPtr>;
+
+/// The state at one sequence. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct State {
+    position: Position,
+    settings: Settings,
+    classes: Vocabulary,
+    traits: Vocabulary,
+    aggregates: Names,
+    projects: Names,
+    users: Names,
+    consumer_types: Names,
+    providers: Slots<Provider>,
+    provider_names: Map<Arc<str>, ProviderId>,
+    children: imbl::OrdSet<(ProviderId, ProviderId)>,
+    consumers: Slots<Consumer>,
+    holders: imbl::OrdSet<(ProviderId, ConsumerId)>,
+    moves: Moves,
+    links: Map<LinkId, Arc<Group>>,
+}
+
+/// Where in the ledger a state stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Position {
+    /// The ledger.
+    pub ledger_id: LedgerId,
+    /// The sequence of the last event that is in the state.
+    pub sequence: u64,
+    /// The hash of that event's record.
+    pub hash: Hash,
+    /// When that event was recorded.
+    pub recorded_at: Timestamp,
+    /// The epoch of the writer that recorded it.
+    pub epoch: u64,
+}
+
+/// A link group: of its members' amounts only the largest counts, for the classes it covers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    /// The rule, decided when the group was made.
+    pub overlap: Overlap,
+    /// Its members, two or more.
+    pub members: SmallVec<[ConsumerUuid; 4]>,
+}
+
+/// Things with a UUID and a dense number that is used again.
+#[derive(Clone)]
+struct Slots<T> {
+    rows: imbl::Vector<Option<Arc<T>>>,
+    ids: Map<Uuid, u32>,
+    free: imbl::Vector<u32>,
+}
+
+impl<T> Default for Slots<T> {
+    fn default() -> Self {
+        Self { rows: imbl::Vector::new(), ids: Map::default(), free: imbl::Vector::new() }
+    }
+}
+
+impl<T: Clone> Slots<T> {
+    fn id(&self, uuid: &Uuid) -> Option<u32> {
+        self.ids.get(uuid).copied()
+    }
+
+    fn get(&self, id: u32) -> Option<&Arc<T>> {
+        self.rows.get(id as usize).and_then(Option::as_ref)
+    }
+
+    fn by_uuid(&self, uuid: &Uuid) -> Option<(u32, &Arc<T>)> {
+        let id = self.id(uuid)?;
+        self.get(id).map(|row| (id, row))
+    }
+
+    fn insert(&mut self, uuid: Uuid, row: T) -> u32 {
+        let id = match self.free.pop_back() {
+            Some(id) => {
+                assert!(self.rows[id as usize].is_none(), "a free slot is taken");
+                self.rows[id as usize] = Some(Arc::new(row));
+                id
+            }
+            None => {
+                self.rows.push_back(Some(Arc::new(row)));
+                u32::try_from(self.rows.len() - 1).unwrap_or(u32::MAX)
+            }
+        };
+        assert!(id < u32::MAX, "more rows than numbers");
+        let twice = self.ids.insert(uuid, id);
+        assert!(twice.is_none(), "a uuid is inserted twice");
+        id
+    }
+
+    fn remove(&mut self, uuid: &Uuid) -> Option<Arc<T>> {
+        let id = self.ids.remove(uuid)?;
+        self.free.push_back(id);
+        self.rows[id as usize].take()
+    }
+
+    /// The row to change; it is copied first if another clone of the state shares it.
+    fn change(&mut self, id: u32) -> Option<&mut T> {
+        self.rows.get_mut(id as usize).and_then(Option::as_mut).map(Arc::make_mut)
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (u32, &Arc<T>)> {
+        (0u32..).zip(self.rows.iter()).filter_map(|(id, row)| row.as_ref().map(|row| (id, row)))
+    }
+
+    fn len(&self) -> usize {
+        self.ids.len()
+    }
+}
+
+impl State {
+    /// Where in the ledger it stands.
+    pub fn position(&self) -> &Position {
+        &self.position
+    }
+
+    /// The sequence of the last event in it.
+    pub fn sequence(&self) -> u64 {
+        self.position.sequence
+    }
+
+    /// Options that decisions depend on.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Resource classes.
+    pub fn classes(&self) -> &Vocabulary {
+        &self.classes
+    }
+
+    /// Traits.
+    pub fn traits(&self) -> &Vocabulary {
+        &self.traits
+    }
+
+    /// Aggregates that some provider is or was in.
+    pub fn aggregates(&self) -> &Names {
+        &self.aggregates
+    }
+
+    /// Projects that ever had a consumer.
+    pub fn projects(&self) -> &Names {
+        &self.projects
+    }
+
+    /// Users that ever had a consumer.
+    pub fn users(&self) -> &Names {
+        &self.users
+    }
+
+    /// Consumer types that were ever used.
+    pub fn consumer_types(&self) -> &Names {
+        &self.consumer_types
+    }
+
+    /// How many providers there are.
+    pub fn provider_count(&self) -> usize {
+        self.providers.len()
+    }
+
+    /// How many consumers hold something.
+    pub fn consumer_count(&self) -> usize {
+        self.consumers.len()
+    }
+
+    /// The number of a provider.
+    pub fn provider_id(&self, uuid: ProviderUuid) -> Option<ProviderId> {
+        self.providers.id(&uuid.0)
+    }
+
+    /// A provider by its id.
+    pub fn provider(&self, uuid: ProviderUuid) -> Option<&Arc<Provider>> {
+        self.providers.by_uuid(&uuid.0).map(|(_, row)| row)
+    }
+
+    /// A provider by its number.
+    pub fn provider_row(&self, id: ProviderId) -> Option<&Arc<Provider>> {
+        self.providers.get(id)
+    }
+
+    /// The number of the provider with a name.
+    pub fn provider_named(&self, name: &str) -> Option<ProviderId> {
+        self.provider_names.get(name).copied()
+    }
+
+    /// All providers in the order of their numbers.
+    pub fn providers(&self) -> impl Iterator<Item = (ProviderId, &Arc<Provider>)> {
+        self.providers.iter()
+    }
+
+    /// The numbers of a provider's children.
+    pub fn children(&self, parent: ProviderId) -> impl Iterator<Item = ProviderId> + '_ {
+        self.children.range((parent, 0)..=(parent, u32::MAX)).map(|&(_, child)| child)
+    }
+
+    /// A provider and everything below it.
+    pub fn subtree(&self, top: ProviderId) -> Vec<ProviderId> {
+        let mut found = vec![top];
+        let mut next = 0;
+        while next < found.len() {
+            found.extend(self.children(found[next]));
+            next += 1;
+        }
+        found
+    }
+
+    /// A consumer by its id.
+    pub fn consumer(&self, uuid: ConsumerUuid) -> Option<&Arc<Consumer>> {
+        self.consumers.by_uuid(&uuid.0).map(|(_, row)| row)
+    }
+
+    /// A consumer by its number.
+    pub fn consumer_row(&self, id: ConsumerId) -> Option<&Arc<Consumer>> {
+        self.consumers.get(id)
+    }
+
+    /// All consumers in the order of their numbers.
+    pub fn consumers(&self) -> impl Iterator<Item = (ConsumerId, &Arc<Consumer>)> {
+        self.consumers.iter()
+    }
+
+    /// The consumers that hold something of a provider.
+    pub fn holders(&self, provider: ProviderId) -> impl Iterator<Item = &Arc<Consumer>> {
+        self.holders
+            .range((provider, 0)..=(provider, u32::MAX))
+            .filter_map(|&(_, consumer)| self.consumers.get(consumer))
+    }
+
+    /// Whether any consumer holds something of a provider.
+    pub fn is_held(&self, provider: ProviderId) -> bool {
+        self.holders.range((provider, 0)..=(provider, u32::MAX)).next().is_some()
+    }
+
+    /// Moves: the live ones and the latest that ended.
+    pub fn moves(&self) -> &Moves {
+        &self.moves
+    }
+
+    /// A link group.
+    pub fn link(&self, id: LinkId) -> Option<&Arc<Group>> {
+        self.links.get(&id)
+    }
+
+    /// A consumer's allocations as commands and events spell them.
+    pub fn holding(&self, allocations: &[Allocation]) -> crate::amounts::Holding {
+        let mut holding = crate::amounts::Holding::new();
+        for allocation in allocations {
+            let Some(provider) = self.providers.get(allocation.provider) else { continue };
+            holding
+                .entry(provider.uuid)
+                .or_default()
+                .insert(self.classes.name(allocation.class).to_string(), allocation.amount);
+        }
+        holding
+    }
+
+    /// What a consumer holds, as commands and events spell it; empty if it holds nothing.
+    pub fn holding_of(&self, consumer: ConsumerUuid) -> crate::amounts::Holding {
+        self.consumer(consumer).map(|row| self.holding(&row.allocations)).unwrap_or_default()
+    }
+}
