@@ -55,6 +55,12 @@ pub fn noauth2(headers: &HeaderMap) -> Option<Identity> {
     })
 }
 
+/// The caller of a request that needs none.
+#[must_use]
+pub fn nobody() -> Identity {
+    Identity { user: String::new(), project: String::new(), roles: Vec::new(), scope: Scope::Project }
+}
+
 fn roles(headers: &HeaderMap, user: &str) -> Vec<String> {
     match text(headers, "x-roles") {
         Some(roles) => {

@@ -1,5 +1,7 @@
 //! A request that has passed the checks that come before its handler.
 
+use std::net::SocketAddr;
+
 use bytes::Bytes;
 use http::HeaderMap;
 use smallvec::SmallVec;
@@ -29,6 +31,8 @@ pub struct Request {
     pub id: String,
     /// OpenStack's global request id, if the client sent one.
     pub global_id: Option<String>,
+    /// Where it came from.
+    pub peer: SocketAddr,
 }
 
 impl Request {

@@ -62,6 +62,58 @@ pub enum Operation {
     LedgerProviderHistory,
 }
 
+impl Operation {
+    /// The name in metrics.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ShowRoot => "show_root",
+            Self::ListProviders => "list_providers",
+            Self::CreateProvider => "create_provider",
+            Self::ShowProvider => "show_provider",
+            Self::UpdateProvider => "update_provider",
+            Self::DeleteProvider => "delete_provider",
+            Self::ListInventories => "list_inventories",
+            Self::CreateInventory => "create_inventory",
+            Self::ReplaceInventories => "replace_inventories",
+            Self::DeleteInventories => "delete_inventories",
+            Self::ShowInventory => "show_inventory",
+            Self::UpdateInventory => "update_inventory",
+            Self::DeleteInventory => "delete_inventory",
+            Self::ShowProviderUsages => "show_provider_usages",
+            Self::ListAggregates => "list_aggregates",
+            Self::ReplaceAggregates => "replace_aggregates",
+            Self::ListProviderAllocations => "list_provider_allocations",
+            Self::ListProviderTraits => "list_provider_traits",
+            Self::ReplaceProviderTraits => "replace_provider_traits",
+            Self::DeleteProviderTraits => "delete_provider_traits",
+            Self::ListTraits => "list_traits",
+            Self::ShowTrait => "show_trait",
+            Self::EnsureTrait => "ensure_trait",
+            Self::DeleteTrait => "delete_trait",
+            Self::ListClasses => "list_classes",
+            Self::CreateClass => "create_class",
+            Self::ShowClass => "show_class",
+            Self::PutClass => "put_class",
+            Self::DeleteClass => "delete_class",
+            Self::ManageAllocations => "manage_allocations",
+            Self::ListAllocations => "list_allocations",
+            Self::ReplaceAllocations => "replace_allocations",
+            Self::DeleteAllocations => "delete_allocations",
+            Self::ListCandidates => "list_candidates",
+            Self::ShowUsages => "show_usages",
+            Self::Reshape => "reshape",
+            Self::LedgerCommands => "ledger_commands",
+            Self::LedgerEvents => "ledger_events",
+            Self::LedgerMoves => "ledger_moves",
+            Self::LedgerMove => "ledger_move",
+            Self::LedgerConsumerHistory => "ledger_consumer_history",
+            Self::LedgerProviderHistory => "ledger_provider_history",
+        }
+    }
+}
+
+
 /// Which of the headers about bodies an operation looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Media {
