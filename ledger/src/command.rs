@@ -406,6 +406,51 @@ impl OverlapClasses {
 }
 
 impl Command {
+    /// About how many things it names: what it may write grows with it.
+    pub(crate) fn weight(&self) -> usize {
+        let holding = |holding: &Holding| {
+            holding.values().map(|resources| 1 + resources.len()).sum::<usize>()
+        };
+        let options = |options: &[Holding]| options.iter().map(holding).max().unwrap_or(0);
+        let writes = |writes: &[ConsumerWrite]| {
+            writes.iter().map(|write| 1 + holding(&write.allocations)).sum::<usize>()
+        };
+        match self {
+            Self::ChangeInventories(it) => match &it.change {
+                InventoryChange::ReplaceAll(all) => 1 + all.len(),
+                InventoryChange::DeleteAll => usize::MAX,
+                _ => 1,
+            },
+            Self::SetTraits(it) => 1 + it.traits.len(),
+            Self::SetAggregates(it) => 1 + it.aggregates.len(),
+            Self::ReplaceAllocations(it) => writes(&it.consumers),
+            Self::Reshape(_) => usize::MAX,
+            Self::Claim(it) => options(&it.options),
+            Self::DoubleUp(it) => options(&it.options),
+            Self::Reschedule(it) => options(&it.options),
+            _ => 1,
+        }
+    }
+
+    /// Who asks for what, for the record of a refusal. Of ordered options it is the first.
+    pub(crate) fn asked(&self) -> Vec<(ConsumerUuid, &Holding)> {
+        match self {
+            Self::ReplaceAllocations(it) => {
+                it.consumers.iter().map(|write| (write.consumer, &write.allocations)).collect()
+            }
+            Self::Claim(it) => {
+                it.options.first().map(|option| (it.consumer, option)).into_iter().collect()
+            }
+            Self::DoubleUp(it) => {
+                it.options.first().map(|option| (it.consumer, option)).into_iter().collect()
+            }
+            Self::Reschedule(it) => {
+                it.options.first().map(|option| (it.consumer, option)).into_iter().collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
     /// The command's name, as the API spells it.
     pub fn name(&self) -> &'static str {
         match self {

@@ -341,6 +341,8 @@ pub struct Move {
     pub source: Holding,
     /// What is held as the destination.
     pub destination: Holding,
+    /// Whose the instance is: a revert gives it back so.
+    pub owner: Owner,
     /// The instance's end is on record: a revert releases.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ended: bool,
@@ -537,8 +539,8 @@ pub struct SuppressedCount {
 pub struct Answered {
     /// The command's name.
     pub command: String,
-    /// What was answered.
-    pub answer: Unchanged,
+    /// What was answered to each command of the list.
+    pub answers: Vec<Unchanged>,
 }
 
 /// Why a command that was accepted changed nothing.

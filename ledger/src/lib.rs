@@ -4,11 +4,20 @@
 
 pub mod amounts;
 pub mod command;
+mod commands;
+pub mod decide;
 pub mod event;
+pub mod fold;
 pub mod ids;
 pub mod limits;
+pub mod log;
 pub mod record;
 pub mod refusal;
 pub mod stamp;
 pub mod state;
 pub mod time;
+mod writer;
+
+pub use writer::{
+    Answer, Committed, Health, Ledger, OpenError, Options, Outcome, RefusalCounts, SubmitError,
+};

@@ -155,7 +155,9 @@ pub enum RecordError {
         found: u64,
     },
     /// The header does not name the hash of the record before.
-    #[error("the chain is broken: the record names {named} as the hash before it, which is {actual}")]
+    #[error(
+        "the chain is broken: the record names {named} as the hash before it, which is {actual}"
+    )]
     Chain {
         /// The hash the header names.
         named: Hash,
@@ -180,8 +182,8 @@ impl Record {
         header.kind = event.kind().to_owned();
         header.schema = event.schema();
         header.body_digest = Hash::derive(BODY_CONTEXT, &[&body]);
-        let encoded =
-            rmp_serde::to_vec_named(&header).map_err(|error| RecordError::Damaged(error.to_string()))?;
+        let encoded = rmp_serde::to_vec_named(&header)
+            .map_err(|error| RecordError::Damaged(error.to_string()))?;
         let length = u32::try_from(encoded.len()).unwrap_or(u32::MAX);
         let mut bytes = Vec::with_capacity(PREFIX + encoded.len() + body.len());
         bytes.push(FORMAT);
@@ -205,7 +207,8 @@ impl Record {
         }
         let length = bytes.get(1..PREFIX).ok_or_else(|| damaged("it ends in its first bytes"))?;
         let length = u32::from_be_bytes(length.try_into().map_err(|_| damaged("length"))?) as usize;
-        let body_at = PREFIX.checked_add(length).ok_or_else(|| damaged("its header is too long"))?;
+        let body_at =
+            PREFIX.checked_add(length).ok_or_else(|| damaged("its header is too long"))?;
         let encoded = bytes.get(PREFIX..body_at).ok_or_else(|| damaged("it ends in its header"))?;
         let header: Header =
             rmp_serde::from_slice(encoded).map_err(|error| damaged(&format!("header: {error}")))?;
@@ -253,7 +256,11 @@ impl Record {
     /// # Errors
     /// [`RecordError::Private`] if it is another.
     pub fn check_private(&self, private: &Private) -> Result<(), RecordError> {
-        if self.header.private_digest == Some(private.digest()) { Ok(()) } else { Err(RecordError::Private) }
+        if self.header.private_digest == Some(private.digest()) {
+            Ok(())
+        } else {
+            Err(RecordError::Private)
+        }
     }
 }
 
@@ -261,8 +268,8 @@ impl Private {
     /// Encodes who asked. The salt comes from the stamp's seed, which is stored nowhere else: once
     /// the part is erased, nobody can find out by trying names what the digest was made of.
     pub fn encode(actor: &Actor, seed: &[u8; 16], index: u32) -> Result<Self, RecordError> {
-        let encoded =
-            rmp_serde::to_vec_named(actor).map_err(|error| RecordError::Damaged(error.to_string()))?;
+        let encoded = rmp_serde::to_vec_named(actor)
+            .map_err(|error| RecordError::Damaged(error.to_string()))?;
         let salt = Hash::derive(SALT_CONTEXT, &[seed, &index.to_be_bytes()]);
         let mut bytes = vec![FORMAT];
         bytes.extend_from_slice(&salt.0[..16]);

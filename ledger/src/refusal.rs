@@ -23,13 +23,7 @@ pub struct Refusal {
 impl Refusal {
     /// A refusal that needs no figures.
     pub fn because(cause: Cause) -> Self {
-        Self {
-            cause,
-            shortages: Vec::new(),
-            passed_over: Vec::new(),
-            move_id: None,
-            index: 0,
-        }
+        Self { cause, shortages: Vec::new(), passed_over: Vec::new(), move_id: None, index: 0 }
     }
 }
 

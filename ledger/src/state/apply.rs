@@ -124,7 +124,9 @@ impl State {
         let after = self.allocations_after(change);
         let id = self.consumers.id(&change.consumer.0);
         let (created_at, written_at) = match id.and_then(|id| self.consumers.get(id)) {
-            Some(row) if Some(row.generation) == change.generation => (row.created_at, row.updated_at),
+            Some(row) if Some(row.generation) == change.generation => {
+                (row.created_at, row.updated_at)
+            }
             Some(row) => (row.created_at, now),
             None => (now, now),
         };
@@ -139,7 +141,10 @@ impl State {
             uuid: change.consumer,
             project: self.projects.intern(&change.project_id),
             user: self.users.intern(&change.user_id),
-            consumer_type: change.consumer_type.as_deref().map(|name| self.consumer_types.intern(name)),
+            consumer_type: change
+                .consumer_type
+                .as_deref()
+                .map(|name| self.consumer_types.intern(name)),
             generation,
             created_at,
             updated_at: written_at,
@@ -169,7 +174,8 @@ impl State {
     }
 
     fn put_consumer(&mut self, id: Option<ConsumerId>, consumer: Consumer) {
-        let now: SmallVec<[u32; 4]> = consumer.allocations.iter().map(|held| held.provider).collect();
+        let now: SmallVec<[u32; 4]> =
+            consumer.allocations.iter().map(|held| held.provider).collect();
         let before: SmallVec<[u32; 4]> = id
             .and_then(|id| self.consumers.get(id))
             .map(|row| row.allocations.iter().map(|held| held.provider).collect())
@@ -213,7 +219,9 @@ impl State {
                     assert_eq!(inventory.held, amount.before, "usage does not follow on");
                     inventory.held = amount.after;
                 }
-                None => assert_eq!(amount.after, 0, "something is held of a class without inventory"),
+                None => {
+                    assert_eq!(amount.after, 0, "something is held of a class without inventory")
+                }
             }
         }
         self.set_generation(id, change.generation, now);
@@ -400,7 +408,9 @@ impl State {
     fn known(&self, provider: ProviderUuid) -> u32 {
         match self.providers.id(&provider.0) {
             Some(id) => id,
-            None => panic!("event {} names provider {provider}, which does not exist", self.sequence()),
+            None => {
+                panic!("event {} names provider {provider}, which does not exist", self.sequence())
+            }
         }
     }
 
@@ -421,8 +431,12 @@ impl State {
 
 /// A sorted set of numbers with some added and some removed.
 fn changed(before: &[u32], add: &[u32], remove: &[u32]) -> Arc<[u32]> {
-    let mut after: Vec<u32> =
-        before.iter().copied().filter(|id| !remove.contains(id)).chain(add.iter().copied()).collect();
+    let mut after: Vec<u32> = before
+        .iter()
+        .copied()
+        .filter(|id| !remove.contains(id))
+        .chain(add.iter().copied())
+        .collect();
     after.sort_unstable();
     after.dedup();
     after.into()

@@ -12,7 +12,9 @@ pub type ConsumerId = u32;
 pub type Allocations = SmallVec<[Allocation; 4]>;
 
 /// What a consumer holds of one class on one provider.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
 pub struct Allocation {
     /// On which provider.
     pub provider: ProviderId,
@@ -23,7 +25,7 @@ pub struct Allocation {
 }
 
 /// A consumer.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Consumer {
     /// Its id.
     pub uuid: ConsumerUuid,

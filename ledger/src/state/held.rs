@@ -59,7 +59,8 @@ pub fn held_after(state: &State, writes: &[Write]) -> Demand {
         }
         for group in &groups {
             let covered = group.overlap.covers(state, class);
-            gone += count(covered, group.before.iter().map(|&m| amount_now(state, m, provider, class)));
+            gone +=
+                count(covered, group.before.iter().map(|&m| amount_now(state, m, provider, class)));
             come += count(
                 covered,
                 group.after.iter().map(|&m| amount_then(state, writes, m, provider, class)),

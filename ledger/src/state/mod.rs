@@ -9,12 +9,14 @@ mod apply;
 pub mod checkpoint;
 pub mod consumer;
 mod held;
+mod invariants;
 mod moves;
 mod names;
 pub mod provider;
 mod vocabulary;
 
 pub use consumer::{Allocation, Allocations, Consumer, ConsumerId};
+pub(crate) use held::link_of;
 pub use held::{Demand, HeldChange, Write, held_after};
 pub use moves::{MoveEntry, Moves};
 pub use names::Names;
@@ -53,7 +55,7 @@ pub struct State {
 }
 
 /// Where in the ledger a state stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct Position {
     /// The ledger.
     pub ledger_id: LedgerId,
@@ -68,11 +70,11 @@ pub struct Position {
 }
 
 /// A link group: of its members' amounts only the largest counts, for the classes it covers.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Group {
     /// The rule, decided when the group was made.
     pub overlap: Overlap,
-    /// Its members, two or more.
+    /// Its members: one is left when the other side of a move went.
     pub members: SmallVec<[ConsumerUuid; 4]>,
 }
 
@@ -131,6 +133,15 @@ impl<T: Clone> Slots<T> {
     /// The row to change; it is copied first if another clone of the state shares it.
     fn change(&mut self, id: u32) -> Option<&mut T> {
         self.rows.get_mut(id as usize).and_then(Option::as_mut).map(Arc::make_mut)
+    }
+
+    /// Puts back a row under the number it had.
+    fn push_row(&mut self, uuid: Option<Uuid>, row: Option<T>) {
+        let id = u32::try_from(self.rows.len()).unwrap_or(u32::MAX);
+        if let Some(uuid) = uuid {
+            self.ids.insert(uuid, id);
+        }
+        self.rows.push_back(row.map(Arc::new));
     }
 
     fn iter(&self) -> impl Iterator<Item = (u32, &Arc<T>)> {

@@ -64,7 +64,10 @@ impl Moves {
     }
 
     /// The live moves of an instance, latest first.
-    pub fn live_of_instance(&self, instance: ConsumerUuid) -> impl Iterator<Item = &Arc<MoveEntry>> {
+    pub fn live_of_instance(
+        &self,
+        instance: ConsumerUuid,
+    ) -> impl Iterator<Item = &Arc<MoveEntry>> {
         self.of(instance)
             .filter(move |entry| entry.this.instance == instance && entry.this.state.is_live())
     }

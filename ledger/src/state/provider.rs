@@ -15,7 +15,7 @@ pub type TraitId = u32;
 pub type AggregateId = u32;
 
 /// A resource provider.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Provider {
     /// Its id.
     pub uuid: ProviderUuid,

@@ -1,0 +1,59 @@
+//! One file for each command, with its tests beside it. What several need is in `plan` (who holds
+//! what after a command, and whether it fits) and `naming` (what plain Placement traffic means).
+
+mod aggregates;
+mod claim;
+mod confirm;
+mod double_up;
+mod find_move;
+mod inventories;
+mod move_to_migration;
+mod naming;
+mod options;
+mod plan;
+mod providers;
+mod release;
+mod replace_allocations;
+mod reschedule;
+mod reshape;
+mod resource_classes;
+mod revert;
+mod settings;
+#[cfg(test)]
+pub(crate) mod testing;
+mod traits;
+
+use crate::command::Command;
+use crate::decide::Draft;
+use crate::event::Unchanged;
+use crate::refusal::Refusal;
+
+/// Why the command changed nothing (`None`: it did change something), or why it is refused.
+pub(crate) type Decision = Result<Option<Unchanged>, Refusal>;
+
+/// Decides one command on a draft.
+pub(crate) fn decide(draft: &mut Draft<'_>, command: &Command) -> Decision {
+    match command {
+        Command::CreateProvider(it) => providers::create(draft, it),
+        Command::UpdateProvider(it) => providers::update(draft, it),
+        Command::DeleteProvider(it) => providers::delete(draft, it),
+        Command::ChangeInventories(it) => inventories::change(draft, it),
+        Command::SetTraits(it) => traits::set(draft, it),
+        Command::SetAggregates(it) => aggregates::set(draft, it),
+        Command::CreateTrait(it) => traits::create(draft, it),
+        Command::DeleteTrait(it) => traits::delete(draft, it),
+        Command::CreateResourceClass(it) => resource_classes::create(draft, it),
+        Command::RenameResourceClass(it) => resource_classes::rename(draft, it),
+        Command::DeleteResourceClass(it) => resource_classes::delete(draft, it),
+        Command::ReplaceAllocations(it) => replace_allocations::decide(draft, it),
+        Command::Reshape(it) => reshape::decide(draft, it),
+        Command::Claim(it) => claim::decide(draft, it),
+        Command::DoubleUp(it) => double_up::decide(draft, it),
+        Command::MoveToMigration(it) => move_to_migration::decide(draft, it),
+        Command::Reschedule(it) => reschedule::decide(draft, it),
+        Command::Confirm(it) => confirm::decide(draft, it),
+        Command::Revert(it) => revert::decide(draft, it),
+        Command::Release(it) => release::decide(draft, it),
+        Command::ChangeSettings(it) => settings::change(draft, it),
+    }
+}

@@ -1,0 +1,89 @@
+//! `move_to_migration`: hands what the instance holds, and its link, to a migration consumer that
+//! holds nothing. A move opens; or, if it was reverted before with the same migration consumer, its
+//! next attempt.
+
+use super::Decision;
+use super::find_move::wrong_state;
+use super::plan::{self, Planned, check_fits, event_body, generations_after, malformed, owner_of};
+use crate::command::{MoveToMigration, Via};
+use crate::decide::Draft;
+use crate::event::{Event, Move, MoveState};
+use crate::ids::MoveId;
+use crate::refusal::{Cause, Refusal};
+use crate::state::{Allocations, State, link_of};
+
+pub(super) fn decide(draft: &mut Draft<'_>, command: &MoveToMigration) -> Decision {
+    if command.consumer == command.migration {
+        return Err(malformed("a consumer cannot be its own migration".into()).into());
+    }
+    let row = check(&draft.state, command)?;
+    let owner = owner_of(&draft.state, &row);
+    let given = Planned {
+        consumer: command.migration,
+        after: row.allocations.clone(),
+        owner: crate::event::Owner { consumer_type: None, ..owner.clone() },
+        link: link_of(&draft.state, command.consumer),
+        untouched: false,
+        generation: None,
+    };
+    let emptied = Planned {
+        consumer: command.consumer,
+        after: Allocations::new(),
+        owner: owner.clone(),
+        link: None,
+        ..given.clone()
+    };
+    let again = draft.state.moves().of(command.migration).find(|entry| {
+        entry.this.instance == command.consumer
+            && entry.this.migration == Some(command.migration)
+            && entry.this.state == MoveState::Reverted
+    });
+    let (id, attempt) = match again {
+        Some(entry) => (entry.this.id, entry.this.attempt + 1),
+        None => (MoveId(draft.new_id()), 1),
+    };
+    let opened = Move {
+        id,
+        kind: command.kind,
+        inferred: false,
+        instance: command.consumer,
+        migration: Some(command.migration),
+        state: MoveState::Open,
+        attempt,
+        request_id: draft.stamp.request_id.clone(),
+        source: draft.state.holding(&row.allocations),
+        destination: Default::default(),
+        owner,
+        ended: false,
+    };
+    let plan = vec![emptied, given];
+    check_fits(&draft.state, &plan)?;
+    let generations = generations_after(&draft.state, &plan);
+    let body = event_body(&draft.state, &plan, &generations, vec![opened], Via::Command);
+    plan::emit(draft, Event::MovedToMigration, body);
+    Ok(None)
+}
+
+fn check(
+    state: &State,
+    command: &MoveToMigration,
+) -> Result<std::sync::Arc<crate::state::Consumer>, Refusal> {
+    let alone = state
+        .moves()
+        .live_of_instance(command.consumer)
+        .find(|entry| entry.this.migration.is_none());
+    if let Some(entry) = alone {
+        return Err(wrong_state(&entry.this, "move to a migration consumer"));
+    }
+    let Some(row) = state.consumer(command.consumer) else {
+        let open = state.moves().live_of_instance(command.consumer).next();
+        return Err(open.map_or_else(
+            || Cause::HoldsNothing { consumer: command.consumer }.into(),
+            |entry| wrong_state(&entry.this, "move to a migration consumer"),
+        ));
+    };
+    if state.consumer(command.migration).is_some() {
+        return Err(Cause::HoldsAlready { consumer: command.migration }.into());
+    }
+    Ok(row.clone())
+}

@@ -1,0 +1,432 @@
+//! What consumers hold after a command, whether it fits, and the event that says so.
+
+use crate::amounts::Holding;
+use crate::command::Via;
+use crate::decide::Draft;
+use crate::event::{
+    AllocationEvent, AmountChange, ConsumerChange, Event, HoldingChange, Link, Move, MoveState,
+    Owner, ProviderChange,
+};
+use crate::ids::{ConsumerUuid, ProviderUuid};
+use crate::limits;
+use crate::refusal::{Cause, Refusal, Shortage, ShortageCause};
+use crate::state::consumer::amount_in;
+use crate::state::{
+    Allocation, Allocations, Consumer, Demand, HeldChange, Provider, ProviderId, State, Write,
+    held_after,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// One consumer after a command.
+#[derive(Clone, Debug)]
+pub(crate) struct Planned {
+    pub(crate) consumer: ConsumerUuid,
+    pub(crate) after: Allocations,
+    pub(crate) owner: Owner,
+    pub(crate) link: Option<Link>,
+    /// Only its link changes: its generation stays.
+    pub(crate) untouched: bool,
+    /// Its generation after, if it is emptied and filled again within one write.
+    pub(crate) generation: Option<u32>,
+}
+
+impl Planned {
+    fn write(&self) -> Write {
+        Write { consumer: self.consumer, after: self.after.clone(), link: self.link.clone() }
+    }
+}
+
+/// Generations of providers after a command: each moves on once, whatever events it has.
+pub(crate) type Generations = BTreeMap<ProviderId, u32>;
+
+/// The numbers of a holding that a command spells out.
+///
+/// # Errors
+/// An unknown provider is told before an unknown class, as Placement does.
+pub(crate) fn resolve(state: &State, holding: &Holding) -> Result<Allocations, Cause> {
+    for provider in holding.keys() {
+        if state.provider_id(*provider).is_none() {
+            return Err(Cause::ProviderNotFound { provider: *provider });
+        }
+    }
+    let mut found = Allocations::new();
+    for (uuid, resources) in holding {
+        let Some(provider) = state.provider_id(*uuid) else { continue };
+        if resources.is_empty() {
+            return Err(malformed(format!("nothing is asked of provider {uuid}")));
+        }
+        for (class, &amount) in resources {
+            let id = state
+                .classes()
+                .id(class)
+                .ok_or_else(|| Cause::ClassNotFound { class: class.clone() })?;
+            if amount == 0 || amount > limits::AMOUNT {
+                return Err(malformed(format!(
+                    "{amount} of {class} is not between 1 and {}",
+                    limits::AMOUNT
+                )));
+            }
+            found.push(Allocation { provider, class: id, amount });
+        }
+    }
+    found.sort_unstable();
+    Ok(found)
+}
+
+/// A cause for what a command says wrong.
+pub(crate) fn malformed(what: String) -> Cause {
+    Cause::Malformed { what }
+}
+
+/// Checks that everything the plan names fits: the design's rule, and Placement's order of checks.
+///
+/// # Errors
+/// The shortages, the one that Placement names first.
+pub(crate) fn check_fits(state: &State, plan: &[Planned]) -> Result<(), Refusal> {
+    let writes: Vec<Write> = plan.iter().map(Planned::write).collect();
+    let demand = held_after(state, &writes);
+    check_inventories(state, plan)?;
+    let mut shortages = Vec::new();
+    let mut told = BTreeSet::new();
+    for planned in plan.iter().filter(|planned| !planned.untouched) {
+        for asked in &planned.after {
+            if let Some(shortage) = shortage_of(state, plan, asked, &demand)
+                && (shortage.cause != ShortageCause::Capacity
+                    || told.insert((asked.provider, asked.class)))
+            {
+                shortages.push(shortage);
+            }
+        }
+    }
+    let Some(first) = shortages.first() else { return Ok(()) };
+    let cause =
+        if first.cause == ShortageCause::Capacity { Cause::Capacity } else { Cause::Constraint };
+    shortages.truncate(limits::SHORTAGES);
+    Err(Refusal { shortages, ..Refusal::because(cause) })
+}
+
+fn check_inventories(state: &State, plan: &[Planned]) -> Result<(), Refusal> {
+    let asked: Vec<&Allocation> = plan
+        .iter()
+        .filter(|planned| !planned.untouched)
+        .flat_map(|planned| &planned.after)
+        .collect();
+    let lacks = |asked: &Allocation| row(state, asked.provider).inventory(asked.class).is_none();
+    let mut without: Vec<&Allocation> =
+        asked.iter().copied().filter(|asked| lacks(asked)).collect();
+    let Some(&first) = without.first() else { return Ok(()) };
+    // A provider that has no inventory of any class the request names is told first, with all such
+    // providers and all the request's classes.
+    let classes: BTreeSet<u32> = asked.iter().map(|asked| asked.class).collect();
+    let bare: BTreeSet<ProviderId> = without
+        .iter()
+        .map(|asked| asked.provider)
+        .filter(|&id| classes.iter().all(|&class| row(state, id).inventory(class).is_none()))
+        .collect();
+    let name = |class: &u32| state.classes().name(*class).to_string();
+    let uuid = |id: &ProviderId| row(state, *id).uuid;
+    let cause = if bare.is_empty() {
+        without.retain(|asked| asked.provider == first.provider && asked.class == first.class);
+        Cause::NoInventory {
+            classes: vec![name(&first.class)],
+            providers: vec![uuid(&first.provider)],
+        }
+    } else {
+        without.retain(|asked| bare.contains(&asked.provider));
+        Cause::NoInventory {
+            classes: classes.iter().map(name).collect(),
+            providers: bare.iter().map(uuid).collect(),
+        }
+    };
+    let shortages = without
+        .iter()
+        .take(limits::SHORTAGES)
+        .map(|asked| Shortage {
+            provider: uuid(&asked.provider),
+            class: name(&asked.class),
+            needed: u64::from(asked.amount),
+            free: 0,
+            cause: ShortageCause::NoInventory,
+        })
+        .collect();
+    Err(Refusal { shortages, ..Refusal::because(cause) })
+}
+
+/// Why one allocation of the plan does not fit, if it does not.
+fn shortage_of(
+    state: &State,
+    plan: &[Planned],
+    asked: &Allocation,
+    demand: &Demand,
+) -> Option<Shortage> {
+    let provider = row(state, asked.provider);
+    let inventory = &provider.inventory(asked.class)?.inventory;
+    let held = demand
+        .get(&(asked.provider, asked.class))
+        .copied()
+        .unwrap_or(HeldChange { before: 0, after: 0 });
+    let needed: u64 = plan
+        .iter()
+        .map(|planned| u64::from(amount_in(&planned.after, asked.provider, asked.class)))
+        .sum();
+    let others = signed(held.after) - signed(needed.min(held.after));
+    let free = inventory.capacity_shown() - others;
+    let told = |needed, cause| {
+        Some(Shortage {
+            provider: provider.uuid,
+            class: state.classes().name(asked.class).to_string(),
+            needed,
+            free,
+            cause,
+        })
+    };
+    let amount = asked.amount;
+    if amount < inventory.min_unit {
+        return told(u64::from(amount), ShortageCause::MinUnit(inventory.min_unit));
+    }
+    if amount > inventory.max_unit {
+        return told(u64::from(amount), ShortageCause::MaxUnit(inventory.max_unit));
+    }
+    if amount % inventory.step_size.max(1) != 0 {
+        return told(u64::from(amount), ShortageCause::StepSize(inventory.step_size));
+    }
+    if held.after as f64 > inventory.capacity() && held.after > held.before {
+        return told(needed, ShortageCause::Capacity);
+    }
+    None
+}
+
+fn signed(amount: u64) -> i64 {
+    i64::try_from(amount).unwrap_or(i64::MAX)
+}
+
+fn row(state: &State, id: ProviderId) -> &Provider {
+    state.provider_row(id).expect("a resolved provider has a row")
+}
+
+/// The generations that a write of these consumers leads to: each provider named in what they
+/// hold after moves on by one, and so does each that an emptied consumer held.
+pub(crate) fn generations_after(state: &State, plan: &[Planned]) -> Generations {
+    let mut after = Generations::new();
+    for planned in plan.iter().filter(|planned| !planned.untouched) {
+        let held =
+            state.consumer(planned.consumer).map(|row| row.allocations.clone()).unwrap_or_default();
+        let bumped = if planned.after.is_empty() { &held } else { &planned.after };
+        for allocation in bumped {
+            let generation = row(state, allocation.provider).generation;
+            after.insert(allocation.provider, generation + 1);
+        }
+    }
+    after
+}
+
+/// The body of the event in which these consumers change.
+pub(crate) fn event_body(
+    state: &State,
+    plan: &[Planned],
+    generations: &Generations,
+    moves: Vec<Move>,
+    via: Via,
+) -> AllocationEvent {
+    let writes: Vec<Write> = plan.iter().map(Planned::write).collect();
+    let demand = held_after(state, &writes);
+    AllocationEvent {
+        consumers: plan.iter().filter_map(|planned| consumer_change(state, planned)).collect(),
+        providers: provider_changes(state, plan, generations, &demand),
+        moves: with_refreshed_moves(state, plan, moves),
+        via,
+        reason: None,
+        finding: None,
+        option: None,
+        passed_over: Vec::new(),
+    }
+}
+
+/// Adds the event that `kind` makes of a body.
+pub(crate) fn emit(
+    draft: &mut Draft<'_>,
+    kind: fn(AllocationEvent) -> Event,
+    body: AllocationEvent,
+) {
+    draft.emit(kind(body));
+}
+
+fn consumer_change(state: &State, planned: &Planned) -> Option<ConsumerChange> {
+    let before = state.consumer(planned.consumer);
+    let held = before.map(|row| row.allocations.clone()).unwrap_or_default();
+    if held.is_empty() && planned.after.is_empty() {
+        return None;
+    }
+    let generation = match (before, planned.after.is_empty()) {
+        (_, true) => None,
+        (None, false) => Some(planned.generation.unwrap_or(1)),
+        (Some(row), false) if planned.untouched => Some(row.generation),
+        (Some(row), false) => Some(row.generation + 1),
+    };
+    Some(ConsumerChange {
+        consumer: planned.consumer,
+        project_id: planned.owner.project_id.clone(),
+        user_id: planned.owner.user_id.clone(),
+        consumer_type: planned.owner.consumer_type.clone(),
+        owner_before: before
+            .map(|row| owner_of(state, row))
+            .filter(|owner| *owner != planned.owner),
+        generation,
+        holdings: holding_changes(state, &held, &planned.after),
+        link: planned.link.clone().filter(|_| !planned.after.is_empty()),
+    })
+}
+
+fn holding_changes(state: &State, before: &Allocations, after: &Allocations) -> Vec<HoldingChange> {
+    let mut by_provider: BTreeMap<ProviderId, BTreeMap<u32, (u64, u64)>> = BTreeMap::new();
+    for held in before {
+        by_provider.entry(held.provider).or_default().entry(held.class).or_default().0 =
+            held.amount.into();
+    }
+    for held in after {
+        by_provider.entry(held.provider).or_default().entry(held.class).or_default().1 =
+            held.amount.into();
+    }
+    by_provider
+        .into_iter()
+        .map(|(provider, amounts)| HoldingChange {
+            provider: row(state, provider).uuid,
+            amounts: amounts
+                .into_iter()
+                .map(|(class, (before, after))| amount_change(state, class, before, after))
+                .collect(),
+        })
+        .collect()
+}
+
+fn amount_change(state: &State, class: u32, before: u64, after: u64) -> AmountChange {
+    AmountChange { class: state.classes().name(class).to_string(), before, after }
+}
+
+fn provider_changes(
+    state: &State,
+    plan: &[Planned],
+    generations: &Generations,
+    demand: &Demand,
+) -> Vec<ProviderChange> {
+    let mut touched: BTreeMap<ProviderId, Vec<AmountChange>> = BTreeMap::new();
+    for (&(provider, class), held) in demand {
+        let changes = touched.entry(provider).or_default();
+        if held.before != held.after {
+            changes.push(amount_change(state, class, held.before, held.after));
+        }
+    }
+    let mut named: BTreeSet<ProviderId> = BTreeSet::new();
+    for planned in plan {
+        named.extend(planned.after.iter().map(|held| held.provider));
+        if let Some(row) = state.consumer(planned.consumer) {
+            named.extend(row.allocations.iter().map(|held| held.provider));
+        }
+    }
+    touched
+        .into_iter()
+        .filter(|(provider, held)| named.contains(provider) || !held.is_empty())
+        .map(|(provider, held)| {
+            let current = row(state, provider);
+            let generation = generations.get(&provider).copied().unwrap_or(current.generation);
+            ProviderChange {
+                provider: current.uuid,
+                generation: generation.max(current.generation),
+                held,
+            }
+        })
+        .collect()
+}
+
+/// Whose a consumer is.
+pub(crate) fn owner_of(state: &State, row: &Consumer) -> Owner {
+    Owner {
+        project_id: state.projects().name(row.project).to_string(),
+        user_id: state.users().name(row.user).to_string(),
+        consumer_type: row.consumer_type.map(|id| state.consumer_types().name(id).to_string()),
+    }
+}
+
+/// What a consumer holds once the plan is carried out.
+pub(crate) fn allocations_after(
+    state: &State,
+    plan: &[Planned],
+    consumer: ConsumerUuid,
+) -> Allocations {
+    match plan.iter().find(|planned| planned.consumer == consumer) {
+        Some(planned) => planned.after.clone(),
+        None => state.consumer(consumer).map(|row| row.allocations.clone()).unwrap_or_default(),
+    }
+}
+
+/// The moves that the event names, and all other live ones whose sides the plan writes: both
+/// holdings follow what the consumers really hold.
+fn with_refreshed_moves(state: &State, plan: &[Planned], named: Vec<Move>) -> Vec<Move> {
+    let mut moves = named;
+    for planned in plan.iter().filter(|planned| !planned.untouched) {
+        for entry in state.moves().of(planned.consumer) {
+            let known = moves.iter().any(|this| this.id == entry.this.id);
+            if known || !entry.this.state.is_live() {
+                continue;
+            }
+            let fresh = refreshed(state, plan, &entry.this);
+            if fresh != entry.this {
+                moves.push(fresh);
+            }
+        }
+    }
+    moves
+}
+
+/// A live move with its holdings and state as they stand once the plan is carried out.
+pub(crate) fn refreshed(state: &State, plan: &[Planned], this: &Move) -> Move {
+    let mut fresh = this.clone();
+    let instance = state.holding(&allocations_after(state, plan, this.instance));
+    match this.migration {
+        Some(migration) => {
+            fresh.source = state.holding(&allocations_after(state, plan, migration));
+            fresh.destination = instance;
+            let latest = state
+                .moves()
+                .live_of_instance(this.instance)
+                .next()
+                .is_none_or(|entry| entry.this.id == this.id);
+            if !fresh.destination.is_empty() {
+                fresh.state = MoveState::Claimed;
+            } else if latest {
+                fresh.state = MoveState::Open;
+            }
+        }
+        None => {
+            fresh.source = at_most(&this.source, &instance);
+            fresh.destination = at_most(&this.destination, &instance);
+        }
+    }
+    fresh
+}
+
+/// The part of `wanted` that `held` still has.
+pub(crate) fn at_most(wanted: &Holding, held: &Holding) -> Holding {
+    let mut left = Holding::new();
+    for (provider, resources) in wanted {
+        for (class, &amount) in resources {
+            let has =
+                held.get(provider).and_then(|resources| resources.get(class)).copied().unwrap_or(0);
+            if has.min(amount) > 0 {
+                left.entry(*provider).or_default().insert(class.clone(), has.min(amount));
+            }
+        }
+    }
+    left
+}
+
+/// The provider's row, or the refusal that says there is none.
+pub(crate) fn provider_row(
+    state: &State,
+    provider: ProviderUuid,
+) -> Result<(ProviderId, &Provider), Refusal> {
+    state
+        .provider_id(provider)
+        .and_then(|id| state.provider_row(id).map(|row| (id, &**row)))
+        .ok_or_else(|| Cause::ProviderNotFound { provider }.into())
+}

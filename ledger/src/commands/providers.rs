@@ -1,0 +1,113 @@
+//! `create_provider`, `update_provider`, `delete_provider` (Placement API reference, "Resource
+//! providers"). A provider that is never its own ancestor, and a root that follows for the whole
+//! subtree: Launchpad bugs 1779635 and 1779818.
+
+use super::Decision;
+use super::plan::provider_row;
+use crate::command::{CreateProvider, DeleteProvider, ParentChange, UpdateProvider};
+use crate::decide::Draft;
+use crate::event::{Event, ProviderCreated, ProviderDeleted, ProviderUpdated, Unchanged};
+use crate::ids::ProviderUuid;
+use crate::limits;
+use crate::refusal::{Cause, Refusal};
+use crate::state::{Provider, ProviderId, State};
+
+pub(super) fn create(draft: &mut Draft<'_>, command: &CreateProvider) -> Decision {
+    let state = &draft.state;
+    check_name(&command.name)?;
+    if state.provider_id(command.uuid).is_some() {
+        return Err(Cause::ProviderExists { provider: command.uuid }.into());
+    }
+    if state.provider_named(&command.name).is_some() {
+        return Err(Cause::ProviderNameExists { name: command.name.clone() }.into());
+    }
+    if command.parent == Some(command.uuid) {
+        return Err(Cause::ParentIsSelf.into());
+    }
+    if let Some(parent) = command.parent {
+        known_parent(state, parent)?;
+    }
+    draft.emit(Event::ProviderCreated(ProviderCreated {
+        provider: command.uuid,
+        name: command.name.clone(),
+        parent: command.parent,
+        generation: 0,
+    }));
+    Ok(None)
+}
+
+fn check_name(name: &str) -> Result<(), Cause> {
+    let length = name.chars().count();
+    if length == 0 || length > limits::PROVIDER_NAME_CHARS {
+        return Err(Cause::ProviderNameInvalid);
+    }
+    Ok(())
+}
+
+fn known_parent(state: &State, parent: ProviderUuid) -> Result<ProviderId, Cause> {
+    state.provider_id(parent).ok_or(Cause::ParentNotFound { parent })
+}
+
+pub(super) fn update(draft: &mut Draft<'_>, command: &UpdateProvider) -> Decision {
+    let state = &draft.state;
+    let (id, row) = provider_row(state, command.uuid)?;
+    if command.name.chars().count() > limits::PROVIDER_NAME_CHARS {
+        return Err(Cause::ProviderNameInvalid.into());
+    }
+    let parent_before =
+        row.parent.and_then(|parent| state.provider_row(parent)).map(|row| row.uuid);
+    let parent = parent_after(state, id, row, parent_before, command)?;
+    if state.provider_named(&command.name).is_some_and(|taken| taken != id) {
+        return Err(Cause::ProviderNameExists { name: command.name.clone() }.into());
+    }
+    if *row.name == *command.name && parent == parent_before {
+        return Ok(Some(Unchanged::NoChange));
+    }
+    let event = ProviderUpdated {
+        provider: command.uuid,
+        name_before: row.name.to_string(),
+        name: command.name.clone(),
+        parent_before,
+        parent,
+        generation: row.generation,
+    };
+    draft.emit(Event::ProviderUpdated(event));
+    Ok(None)
+}
+
+fn parent_after(
+    state: &State,
+    id: ProviderId,
+    row: &Provider,
+    before: Option<ProviderUuid>,
+    command: &UpdateProvider,
+) -> Result<Option<ProviderUuid>, Refusal> {
+    let ParentChange::Set(wanted) = command.parent else { return Ok(before) };
+    let Some(parent) = wanted else {
+        if row.parent.is_some() && !command.may_reparent {
+            return Err(Cause::UnparentForbidden.into());
+        }
+        return Ok(None);
+    };
+    let parent_id = known_parent(state, parent)?;
+    if row.parent.is_some() && before != wanted && !command.may_reparent {
+        return Err(Cause::ReparentForbidden.into());
+    }
+    if state.subtree(id).contains(&parent_id) {
+        return Err(Cause::Loop.into());
+    }
+    Ok(wanted)
+}
+
+pub(super) fn delete(draft: &mut Draft<'_>, command: &DeleteProvider) -> Decision {
+    let (id, row) = provider_row(&draft.state, command.uuid)?;
+    if draft.state.children(id).next().is_some() {
+        return Err(Cause::ProviderHasChildren.into());
+    }
+    if draft.state.is_held(id) {
+        return Err(Cause::ProviderInUse.into());
+    }
+    let event = ProviderDeleted { provider: command.uuid, name: row.name.to_string() };
+    draft.emit(Event::ProviderDeleted(event));
+    Ok(None)
+}

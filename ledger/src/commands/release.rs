@@ -1,0 +1,38 @@
+//! `release`: a consumer lets go of everything, without anybody else having to be alive for it
+//! (Launchpad bug 1679750). With `ended` its end is on record: what a later revert would give back
+//! is released instead (Launchpad bug 1848343).
+
+use super::Decision;
+use super::naming::PlainWrite;
+use super::plan::{event_body, owner_of};
+use super::replace_allocations::{Note, carry_out};
+use crate::command::{Release, Via};
+use crate::decide::Draft;
+use crate::event::{Event, Move};
+use crate::refusal::Cause;
+use crate::state::Allocations;
+
+pub(super) fn decide(draft: &mut Draft<'_>, command: &Release) -> Decision {
+    let note = Note { via: Via::Command, reason: command.reason.clone(), ended: command.ended };
+    let state = &draft.state;
+    if let Some(row) = state.consumer(command.consumer) {
+        let write = PlainWrite {
+            consumer: command.consumer,
+            before: row.allocations.clone(),
+            after: Allocations::new(),
+            owner: owner_of(state, row),
+        };
+        return carry_out(draft, &[write], &note);
+    }
+    let moves: Vec<Move> =
+        state.moves().live_of_instance(command.consumer).map(|entry| entry.this.clone()).collect();
+    if !command.ended || moves.is_empty() {
+        return Err(Cause::HoldsNothing { consumer: command.consumer }.into());
+    }
+    // It holds nothing itself, but a move holds for it: its end is what is on record.
+    let ended = moves.into_iter().map(|this| Move { ended: true, ..this }).collect();
+    let mut body = event_body(state, &[], &Default::default(), ended, Via::Command);
+    body.reason = note.reason;
+    super::plan::emit(draft, Event::Released, body);
+    Ok(None)
+}

@@ -1,0 +1,124 @@
+//! `replace_allocations`: Placement's PUT, POST and DELETE of allocations (API reference,
+//! "Allocations"). Each consumer's whole holding is replaced; all or nothing.
+
+use super::Decision;
+use super::naming::{self, PlainWrite, Step};
+use super::plan::{self, Planned, check_fits, event_body, generations_after, malformed, resolve};
+use crate::command::{ConsumerWrite, GenerationCheck, ReplaceAllocations, Via};
+use crate::decide::Draft;
+use crate::event::{Move, Owner, Unchanged};
+use crate::refusal::{Cause, Refusal};
+use crate::state::State;
+use std::collections::BTreeSet;
+
+pub(super) fn decide(draft: &mut Draft<'_>, command: &ReplaceAllocations) -> Decision {
+    let writes = plain_writes(&draft.state, &command.consumers)?;
+    if command.via == Via::Delete {
+        refuse_deleting_nothing(&draft.state, &writes)?;
+    }
+    let note = Note { via: command.via, reason: None, ended: false };
+    carry_out(draft, &writes, &note)
+}
+
+/// What the caller says about a write beside its consumers.
+pub(super) struct Note {
+    pub(super) via: Via,
+    pub(super) reason: Option<String>,
+    /// The consumers are gone for good.
+    pub(super) ended: bool,
+}
+
+/// Names the write, checks that it fits as a whole, and adds its events.
+pub(super) fn carry_out(draft: &mut Draft<'_>, writes: &[PlainWrite], note: &Note) -> Decision {
+    let state = draft.state.clone();
+    let request_id = draft.stamp.request_id.clone();
+    let steps = naming::steps(&state, request_id.as_deref(), writes, &mut || draft.new_id());
+    if steps.is_empty() {
+        return Ok(Some(Unchanged::NoChange));
+    }
+    // The last plan of a consumer is what it ends with.
+    let mut whole: Vec<Planned> = Vec::new();
+    for planned in steps.iter().flat_map(|step| &step.plan) {
+        whole.retain(|earlier| earlier.consumer != planned.consumer);
+        whole.push(planned.clone());
+    }
+    check_fits(&state, &whole).map_err(|refusal| about_move(&state, writes, refusal))?;
+    let mut generations = generations_after(&state, &whole);
+    if note.via == Via::Delete {
+        generations.clear();
+    }
+    drop(state);
+    for step in steps {
+        emit(draft, step, &generations, note);
+    }
+    Ok(None)
+}
+
+fn emit(draft: &mut Draft<'_>, step: Step, generations: &plan::Generations, note: &Note) {
+    let mut body = event_body(&draft.state, &step.plan, generations, step.moves, note.via);
+    body.reason.clone_from(&note.reason);
+    body.finding = step.finding;
+    if note.ended {
+        let gone = |this: &Move| step.plan.iter().any(|planned| planned.consumer == this.instance);
+        body.moves.iter_mut().filter(|this| gone(this)).for_each(|this| this.ended = true);
+    }
+    plan::emit(draft, step.kind, body);
+}
+
+/// The consumers of a write with what they hold before and after, generations checked.
+pub(super) fn plain_writes(
+    state: &State,
+    consumers: &[ConsumerWrite],
+) -> Result<Vec<PlainWrite>, Refusal> {
+    let mut seen = BTreeSet::new();
+    for write in consumers {
+        if !seen.insert(write.consumer) {
+            return Err(malformed(format!("consumer {} is written twice", write.consumer)).into());
+        }
+        check_generation(state, write)?;
+    }
+    let mut writes = Vec::with_capacity(consumers.len());
+    for write in consumers {
+        let row = state.consumer(write.consumer);
+        writes.push(PlainWrite {
+            consumer: write.consumer,
+            before: row.map(|row| row.allocations.clone()).unwrap_or_default(),
+            after: resolve(state, &write.allocations)?,
+            owner: Owner {
+                project_id: write.project_id.clone(),
+                user_id: write.user_id.clone(),
+                consumer_type: write
+                    .consumer_type
+                    .clone()
+                    .or_else(|| row.and_then(|row| plan::owner_of(state, row).consumer_type)),
+            },
+        });
+    }
+    Ok(writes)
+}
+
+fn check_generation(state: &State, write: &ConsumerWrite) -> Result<(), Cause> {
+    let GenerationCheck::Is(given) = write.generation else { return Ok(()) };
+    let current = state.consumer(write.consumer).map(|row| row.generation);
+    if current == given {
+        return Ok(());
+    }
+    Err(Cause::ConsumerGeneration { consumer: write.consumer, current, given })
+}
+
+/// A DELETE of nothing is "not found". During a move it is noted on the move: whoever sent it
+/// believed that there was something.
+fn refuse_deleting_nothing(state: &State, writes: &[PlainWrite]) -> Result<(), Refusal> {
+    let Some(write) = writes.iter().find(|write| write.before.is_empty()) else { return Ok(()) };
+    let refusal = Refusal::because(Cause::HoldsNothing { consumer: write.consumer });
+    Err(about_move(state, writes, refusal))
+}
+
+/// A refusal with the live move that one of the consumers is a side of.
+fn about_move(state: &State, writes: &[PlainWrite], mut refusal: Refusal) -> Refusal {
+    refusal.move_id = writes.iter().find_map(|write| {
+        let mut moves = state.moves().of(write.consumer);
+        moves.find(|entry| entry.this.state.is_live()).map(|entry| entry.this.id)
+    });
+    refusal
+}

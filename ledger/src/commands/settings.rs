@@ -1,0 +1,19 @@
+//! `change_settings`: options that decisions depend on are events, so that a replay decides alike
+//! without any configuration file.
+
+use super::Decision;
+use crate::command::ChangeSettings;
+use crate::decide::Draft;
+use crate::event::{Event, Unchanged};
+
+pub(super) fn change(draft: &mut Draft<'_>, command: &ChangeSettings) -> Decision {
+    let mut settings = draft.state.settings().clone();
+    if let Some(classes) = &command.overlap_classes {
+        settings.overlap_classes = classes.clone();
+    }
+    if settings == *draft.state.settings() {
+        return Ok(Some(Unchanged::NoChange));
+    }
+    draft.emit(Event::SettingsChanged(settings));
+    Ok(None)
+}

@@ -1,0 +1,99 @@
+//! Folding the log into a state: at start-up, after an unknown outcome, and to look at any point
+//! of the past. The chain is checked on the way.
+
+use crate::event::DecodeError;
+use crate::log::{LogError, LogReader};
+use crate::state::{State, checkpoint};
+use std::path::Path;
+
+/// Records read at once.
+const CHUNK: usize = 4_096;
+
+/// Told the sequence reached and the target, about once a chunk.
+pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);
+
+/// Why a log could not be folded.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FoldError {
+    /// The log is damaged, incomplete or unreadable.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// An event is of a kind this program does not know.
+    #[error("event {sequence}: {error}")]
+    Decode {
+        /// Which.
+        sequence: u64,
+        /// What is wrong.
+        error: DecodeError,
+    },
+    /// The log ends before the target.
+    #[error("the ledger ends at event {head}; event {target} is not there")]
+    BeyondEnd {
+        /// Where the log ends.
+        head: u64,
+        /// What was asked for.
+        target: u64,
+    },
+}
+
+/// The state after event `target`: the newest good checkpoint at or below it, and the rest of the
+/// log on top.
+///
+/// # Errors
+/// [`FoldError`] naming the place.
+pub fn restore(
+    dir: &Path,
+    reader: &dyn LogReader,
+    target: u64,
+    progress: Progress<'_>,
+) -> Result<State, FoldError> {
+    if let Some(mut state) = checkpoint::newest(dir, target)
+        && follows_log(&state, reader)?
+    {
+        fold(&mut state, reader, target, progress)?;
+        return Ok(state);
+    }
+    let mut state = State::default();
+    fold(&mut state, reader, target, progress)?;
+    Ok(state)
+}
+
+/// Whether a checkpoint belongs to this log: the record it ends with has the hash it names.
+fn follows_log(state: &State, reader: &dyn LogReader) -> Result<bool, LogError> {
+    let record = reader.record(state.sequence())?;
+    let same = record.is_some_and(|record| record.hash == state.position().hash);
+    if !same {
+        tracing::warn!(sequence = state.sequence(), "checkpoint ignored: it is not of this log");
+    }
+    Ok(same)
+}
+
+/// Folds the events after the state's own up to `target` into it.
+///
+/// # Errors
+/// [`FoldError`] naming the place; the state then stands before it.
+pub fn fold(
+    state: &mut State,
+    reader: &dyn LogReader,
+    target: u64,
+    progress: Progress<'_>,
+) -> Result<(), FoldError> {
+    while state.sequence() < target {
+        let left = usize::try_from(target - state.sequence()).unwrap_or(usize::MAX);
+        let records = reader.read(state.sequence() + 1, left.min(CHUNK))?;
+        if records.is_empty() {
+            return Err(FoldError::BeyondEnd { head: state.sequence(), target });
+        }
+        for record in &records {
+            let sequence = state.sequence() + 1;
+            record
+                .check_follows(state.sequence(), state.position().hash)
+                .map_err(|error| LogError::at(sequence, error))?;
+            let event = record.event().map_err(|error| FoldError::Decode { sequence, error })?;
+            state.apply(sequence, record.header.recorded_at, &event);
+            state.seal(record.hash, record.header.epoch);
+        }
+        progress(state.sequence(), target);
+    }
+    Ok(())
+}

@@ -1,0 +1,183 @@
+//! The log on RocksDB. Column families:
+//!
+//! ```text
+//! records   sequence, 8 bytes, big endian     -> record
+//! private   sequence                          -> private part (can be erased)
+//! index     letter | 16 bytes | sequence      -> nothing
+//! meta      "head"                            -> sequence (8) | hash (32)
+//! ```
+//!
+//! One batch is one `WriteBatch` with `sync`: after a crash it is there whole or not at all, with
+//! its index and the head. docs/format.md has the argument.
+
+use super::index::keys_of;
+use super::rocks_reader::{RocksReader, engine, head_of};
+use super::{Appended, Batch, Head, Log, LogError, LogReader};
+use parking_lot::RwLock;
+use rocksdb::{
+    BlockBasedOptions, Cache, ColumnFamilyDescriptor, DB, DBCompressionType, Options, WriteBatch,
+    WriteOptions,
+};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub(super) const RECORDS: &str = "records";
+pub(super) const PRIVATE: &str = "private";
+pub(super) const INDEX: &str = "index";
+pub(super) const META: &str = "meta";
+pub(super) const HEAD: &[u8] = b"head";
+
+/// RocksDB's directory inside a ledger's.
+const DIRECTORY: &str = "log";
+const WRITE_BUFFER: usize = 64 * 1024 * 1024;
+const BLOCK_CACHE: usize = 64 * 1024 * 1024;
+
+/// The log on RocksDB.
+pub struct RocksLog {
+    path: PathBuf,
+    /// Empty between an unknown outcome and the reopening.
+    db: Arc<RwLock<Option<Arc<DB>>>>,
+    head: Head,
+}
+
+impl RocksLog {
+    /// Opens the log of a ledger's directory, or makes one. Everything that is found is durable
+    /// when this returns: after a kill the tail may have been in the page cache only.
+    ///
+    /// # Errors
+    /// [`LogError`] if RocksDB cannot open it.
+    pub fn open(dir: &Path) -> Result<Self, LogError> {
+        let path = rocks_path(dir);
+        let db = open_durable(&path)?;
+        let head = head_of(&db)?;
+        Ok(Self { path, db: Arc::new(RwLock::new(Some(Arc::new(db)))), head })
+    }
+
+    fn write(&self, batch: &Batch, head: Head) -> Result<(), LogError> {
+        let db =
+            self.db.read().clone().ok_or_else(|| LogError::Engine("the log is closed".into()))?;
+        let family =
+            |name| db.cf_handle(name).ok_or_else(|| LogError::Engine(format!("no family {name}")));
+        let (records, private, index, meta) =
+            (family(RECORDS)?, family(PRIVATE)?, family(INDEX)?, family(META)?);
+        let mut writes = WriteBatch::default();
+        for ((record, part), event) in batch.records.iter().zip(&batch.privates).zip(&batch.events)
+        {
+            let sequence = record.header.sequence.to_be_bytes();
+            writes.put_cf(records, sequence, record.bytes());
+            if let Some(part) = part {
+                writes.put_cf(private, sequence, part.bytes());
+            }
+            for key in keys_of(&record.header, event) {
+                let mut entry = [0; 25];
+                entry[..17].copy_from_slice(&key);
+                entry[17..].copy_from_slice(&sequence);
+                writes.put_cf(index, entry, []);
+            }
+        }
+        writes.put_cf(meta, HEAD, encode_head(head));
+        let mut options = WriteOptions::default();
+        options.set_sync(true);
+        db.write_opt(writes, &options).map_err(engine)
+    }
+}
+
+impl Log for RocksLog {
+    fn head(&self) -> Head {
+        self.head
+    }
+
+    fn append(&mut self, batch: &Batch, expected: Head) -> Appended {
+        if self.head != expected {
+            return Appended::Refused(self.head);
+        }
+        let Some(head) = batch.head() else { return Appended::Committed };
+        assert_eq!(batch.records.len(), batch.privates.len(), "each record has its private part");
+        assert_eq!(batch.records.len(), batch.events.len(), "each record has its event");
+        assert_eq!(batch.records[0].header.sequence, expected.sequence + 1, "a batch follows on");
+        match self.write(batch, head) {
+            Ok(()) => {
+                self.head = head;
+                Appended::Committed
+            }
+            Err(error) => {
+                // No fsync is tried again on this handle: the kernel may have dropped the pages
+                // and say "fine" the second time.
+                *self.db.write() = None;
+                Appended::Unknown(error.to_string())
+            }
+        }
+    }
+
+    fn reopen(&mut self) -> Result<(), LogError> {
+        *self.db.write() = None;
+        let db = open_durable(&self.path)?;
+        self.head = head_of(&db)?;
+        *self.db.write() = Some(Arc::new(db));
+        Ok(())
+    }
+
+    fn reader(&self) -> Arc<dyn LogReader> {
+        Arc::new(RocksReader::shared(Arc::clone(&self.db)))
+    }
+}
+
+/// RocksDB's directory inside a ledger's.
+pub(super) fn rocks_path(dir: &Path) -> PathBuf {
+    dir.join(DIRECTORY)
+}
+
+fn encode_head(head: Head) -> [u8; 40] {
+    let mut bytes = [0; 40];
+    bytes[..8].copy_from_slice(&head.sequence.to_be_bytes());
+    bytes[8..].copy_from_slice(&head.hash.0);
+    bytes
+}
+
+fn open_durable(path: &Path) -> Result<DB, LogError> {
+    std::fs::create_dir_all(path)
+        .map_err(|error| LogError::Engine(format!("{}: {error}", path.display())))?;
+    let db = DB::open_cf_descriptors(&options(), path, families()).map_err(engine)?;
+    // What was recovered from the write-ahead log goes to synced table files.
+    for name in [RECORDS, PRIVATE, INDEX, META] {
+        if let Some(family) = db.cf_handle(name) {
+            db.flush_cf(family).map_err(engine)?;
+        }
+    }
+    db.flush_wal(true).map_err(engine)?;
+    Ok(db)
+}
+
+pub(super) fn options() -> Options {
+    let mut options = Options::default();
+    options.create_if_missing(true);
+    options.create_missing_column_families(true);
+    options.set_max_background_jobs(2);
+    options.set_bytes_per_sync(1024 * 1024);
+    options.set_max_total_wal_size(4 * WRITE_BUFFER as u64);
+    options.set_keep_log_file_num(4);
+    options.set_paranoid_checks(true);
+    options
+}
+
+pub(super) fn families() -> Vec<ColumnFamilyDescriptor> {
+    let cache = Cache::new_lru_cache(BLOCK_CACHE);
+    [RECORDS, PRIVATE, INDEX, META]
+        .into_iter()
+        .map(|name| {
+            let mut table = BlockBasedOptions::default();
+            table.set_block_cache(&cache);
+            table.set_bloom_filter(10.0, false);
+            table.set_format_version(5);
+            let mut options = Options::default();
+            options.set_write_buffer_size(if name == META { 1024 * 1024 } else { WRITE_BUFFER });
+            options.set_compression_type(DBCompressionType::Lz4);
+            options.set_block_based_table_factory(&table);
+            options.set_level_compaction_dynamic_level_bytes(true);
+            if name == INDEX {
+                options.set_prefix_extractor(rocksdb::SliceTransform::create_fixed_prefix(17));
+            }
+            ColumnFamilyDescriptor::new(name, options)
+        })
+        .collect()
+}

@@ -1,0 +1,175 @@
+//! Reading the log on RocksDB: beside the writer in its process, or from another process as a
+//! secondary, which does not disturb the writer.
+
+use super::index::IndexKey;
+use super::rocks::{HEAD, INDEX, META, PRIVATE, RECORDS, families, options, rocks_path};
+use super::{Head, LogError, LogReader, READ_BYTES};
+use crate::record::{Hash, Private, Record};
+use parking_lot::RwLock;
+use rocksdb::{ColumnFamily, DB, Direction, IteratorMode, ReadOptions};
+use std::path::Path;
+use std::sync::Arc;
+
+/// The reading side.
+pub struct RocksReader {
+    db: Arc<RwLock<Option<Arc<DB>>>>,
+}
+
+impl RocksReader {
+    pub(super) fn shared(db: Arc<RwLock<Option<Arc<DB>>>>) -> Self {
+        Self { db }
+    }
+
+    /// Opens the log of a ledger's directory without disturbing a process that writes it.
+    /// `scratch` is an empty directory for RocksDB's own notes.
+    ///
+    /// # Errors
+    /// [`LogError`] if there is no log or RocksDB cannot open it.
+    pub fn open_secondary(dir: &Path, scratch: &Path) -> Result<Self, LogError> {
+        let path = rocks_path(dir);
+        if !path.join("CURRENT").exists() {
+            return Err(LogError::Engine(format!("{} holds no ledger", dir.display())));
+        }
+        let mut options = options();
+        options.create_if_missing(false);
+        options.create_missing_column_families(false);
+        options.set_max_open_files(-1);
+        let db = DB::open_cf_descriptors_as_secondary(
+            &options,
+            &path,
+            &scratch.to_path_buf(),
+            families(),
+        )
+        .map_err(engine)?;
+        let reader = Self { db: Arc::new(RwLock::new(Some(Arc::new(db)))) };
+        reader.catch_up()?;
+        Ok(reader)
+    }
+
+    /// Takes in what the writing process has appended since. Only for a secondary.
+    ///
+    /// # Errors
+    /// [`LogError`] if RocksDB cannot.
+    pub fn catch_up(&self) -> Result<(), LogError> {
+        self.db()?.try_catch_up_with_primary().map_err(engine)
+    }
+
+    fn db(&self) -> Result<Arc<DB>, LogError> {
+        self.db
+            .read()
+            .clone()
+            .ok_or_else(|| LogError::Engine("the log is being opened again".into()))
+    }
+}
+
+impl LogReader for RocksReader {
+    fn head(&self) -> Result<Head, LogError> {
+        head_of(&*self.db()?)
+    }
+
+    fn read(&self, from: u64, max_records: usize) -> Result<Vec<Record>, LogError> {
+        let db = self.db()?;
+        let mut records = Vec::new();
+        let (mut expected, mut bytes) = (from, 0);
+        let start = from.to_be_bytes();
+        let mode = IteratorMode::From(&start, Direction::Forward);
+        for entry in db.iterator_cf(family(&db, RECORDS)?, mode) {
+            // An error ends the iteration like the end does: it must not be taken for it.
+            let (key, value) = entry
+                .map_err(|error| LogError::Engine(format!("reading event {expected}: {error}")))?;
+            if records.len() >= max_records || bytes >= READ_BYTES {
+                return Ok(records);
+            }
+            if *key != expected.to_be_bytes() {
+                return Err(LogError::Missing { sequence: expected, head: head_of(&db)?.sequence });
+            }
+            let record = Record::decode(&value).map_err(|error| LogError::at(expected, error))?;
+            bytes += value.len();
+            records.push(record);
+            expected += 1;
+        }
+        let head = head_of(&db)?.sequence;
+        if records.len() < max_records && bytes < READ_BYTES && expected <= head {
+            return self.check_end(expected, head, records);
+        }
+        Ok(records)
+    }
+
+    fn record(&self, sequence: u64) -> Result<Option<Record>, LogError> {
+        let db = self.db()?;
+        let value = db
+            .get_pinned_cf(family(&db, RECORDS)?, sequence.to_be_bytes())
+            .map_err(|error| LogError::Engine(format!("reading event {sequence}: {error}")))?;
+        value
+            .map(|value| Record::decode(&value).map_err(|error| LogError::at(sequence, error)))
+            .transpose()
+    }
+
+    fn private(&self, sequence: u64) -> Result<Option<Private>, LogError> {
+        let db = self.db()?;
+        let value =
+            db.get_pinned_cf(family(&db, PRIVATE)?, sequence.to_be_bytes()).map_err(|error| {
+                LogError::Engine(format!("reading the private part of {sequence}: {error}"))
+            })?;
+        Ok(value.map(|value| Private::from_bytes(&value)))
+    }
+
+    fn index(&self, key: &IndexKey, after: u64, limit: usize) -> Result<Vec<u64>, LogError> {
+        let db = self.db()?;
+        let key = key.bytes();
+        let mut start = [0; 25];
+        start[..17].copy_from_slice(&key);
+        start[17..].copy_from_slice(&after.saturating_add(1).to_be_bytes());
+        let mut options = ReadOptions::default();
+        options.set_prefix_same_as_start(true);
+        let mode = IteratorMode::From(&start, Direction::Forward);
+        let mut found = Vec::new();
+        for entry in db.iterator_cf_opt(family(&db, INDEX)?, options, mode) {
+            let (entry, _) = entry.map_err(engine)?;
+            let Some(sequence) = entry.strip_prefix(&key[..]) else { break };
+            if found.len() >= limit {
+                break;
+            }
+            let sequence: [u8; 8] = sequence
+                .try_into()
+                .map_err(|_| LogError::Engine("an index entry is damaged".into()))?;
+            found.push(u64::from_be_bytes(sequence));
+        }
+        Ok(found)
+    }
+}
+
+impl RocksReader {
+    /// The iterator ended below the head. Either the head moved on meanwhile, or a record is gone.
+    fn check_end(
+        &self,
+        expected: u64,
+        head: u64,
+        records: Vec<Record>,
+    ) -> Result<Vec<Record>, LogError> {
+        match self.record(expected)? {
+            Some(_) => Ok(records),
+            None => Err(LogError::Missing { sequence: expected, head }),
+        }
+    }
+}
+
+fn family<'a>(db: &'a DB, name: &str) -> Result<&'a ColumnFamily, LogError> {
+    db.cf_handle(name)
+        .ok_or_else(|| LogError::Engine(format!("the log has no column family {name}")))
+}
+
+pub(super) fn engine(error: rocksdb::Error) -> LogError {
+    LogError::Engine(error.to_string())
+}
+
+/// The head as the database says.
+pub(super) fn head_of(db: &DB) -> Result<Head, LogError> {
+    let Some(value) = db.get_pinned_cf(family(db, META)?, HEAD).map_err(engine)? else {
+        return Ok(Head::default());
+    };
+    let damaged = || LogError::Engine("the head record is damaged".into());
+    let sequence = value.get(..8).and_then(|bytes| bytes.try_into().ok()).ok_or_else(damaged)?;
+    let hash = value.get(8..40).and_then(|bytes| bytes.try_into().ok()).ok_or_else(damaged)?;
+    Ok(Head { sequence: u64::from_be_bytes(sequence), hash: Hash(hash) })
+}

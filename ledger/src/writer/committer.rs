@@ -1,0 +1,258 @@
+//! The thread at the disk: one batch, one write, one fsync; then V, then `durable`, then the
+//! answers. If the outcome is unknown it opens the log again and finds out what is there.
+
+use super::Shared;
+use super::answer::{Answer, Group, Outcome, SubmitError};
+use super::committed::Committed;
+use super::remembered::answer_from_log;
+use crate::event::{Event, Unchanged};
+use crate::fold::fold;
+use crate::limits;
+use crate::log::{Acknowledged, Appended, Batch, Head, Log};
+use crate::record::{Private, Record};
+use crate::refusal::Refusal;
+use crate::state::State;
+use crossbeam_channel::Receiver;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+use tokio::sync::oneshot;
+
+/// A batch on its way to the disk, with those who wait for it.
+pub(super) struct BatchInHand {
+    incarnation: u64,
+    expected: Head,
+    batch: Batch,
+    bytes: usize,
+    pub(super) waiters: Vec<Waiter>,
+    /// W after it.
+    pub(super) state: Option<State>,
+}
+
+/// Somebody who waits until a batch is durable.
+pub(super) struct Waiter {
+    pub(super) answer: oneshot::Sender<Result<Answer, SubmitError>>,
+    pub(super) waits_for: WaitsFor,
+}
+
+/// What will be answered.
+pub(super) enum WaitsFor {
+    /// A group of this batch, or (count 0) that nothing changed.
+    Accepted { first: u64, count: u32, unchanged: Vec<Option<Unchanged>> },
+    /// A refusal.
+    Refused { refusal: Refusal, recorded_at: Option<u64> },
+    /// What the group beginning here was answered.
+    Repeated(u64),
+}
+
+impl BatchInHand {
+    pub(super) fn new(incarnation: u64, expected: Head) -> Self {
+        Self {
+            incarnation,
+            expected,
+            batch: Batch::default(),
+            bytes: 0,
+            waiters: Vec::new(),
+            state: None,
+        }
+    }
+
+    /// Whether another group might not fit.
+    pub(super) fn is_full(&self) -> bool {
+        self.bytes + limits::GROUP_BYTES / 2 > limits::BATCH_BYTES
+            || self.waiters.len() >= limits::QUEUE
+    }
+
+    pub(super) fn push(&mut self, events: Vec<Event>, records: Vec<(Record, Private)>) {
+        for (record, private) in records {
+            self.bytes += record.bytes().len();
+            self.batch.records.push(record);
+            self.batch.privates.push(Some(private));
+        }
+        self.batch.events.extend(events);
+    }
+
+    pub(super) fn answer_unknown(self) {
+        for waiter in self.waiters {
+            let _ = waiter.answer.send(Err(SubmitError::OutcomeUnknown));
+        }
+    }
+}
+
+pub(super) struct Committer {
+    pub(super) shared: Arc<Shared>,
+    pub(super) log: Box<dyn Log>,
+    pub(super) acknowledged: Option<Acknowledged>,
+    pub(super) commits: Receiver<BatchInHand>,
+    pub(super) checkpoint_every: u64,
+    pub(super) checkpoint_at: u64,
+    pub(super) incarnation: u64,
+    pub(super) checkpointing: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Committer {
+    /// Works until the decider is gone.
+    pub(super) fn run(mut self) {
+        while let Ok(batch) = self.commits.recv() {
+            if batch.incarnation != self.incarnation {
+                batch.answer_unknown();
+                continue;
+            }
+            self.commit(batch);
+        }
+        if let Some(checkpointing) = self.checkpointing.take() {
+            let _ = checkpointing.join();
+        }
+    }
+
+    fn commit(&mut self, mut batch: BatchInHand) {
+        let Some(head) = batch.batch.head() else {
+            self.answer(batch.waiters, None);
+            return;
+        };
+        let started = Instant::now();
+        match self.log.append(&batch.batch, batch.expected) {
+            Appended::Committed => {}
+            Appended::Refused(actual) => {
+                let reason = format!(
+                    "the log ends at {} instead of {}",
+                    actual.sequence, batch.expected.sequence
+                );
+                return self.recover(batch, &reason);
+            }
+            Appended::Unknown(reason) => return self.recover(batch, &reason),
+        }
+        let nanos = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.shared.fsync_nanos.store(nanos, Ordering::Relaxed);
+        self.shared.batches.fetch_add(1, Ordering::Relaxed);
+        let state = Arc::new(batch.state.take().expect("a finished batch has its state"));
+        assert_eq!(state.sequence(), head.sequence, "a batch ends where its state does");
+        let committed = Arc::new(Committed {
+            first: batch.expected.sequence + 1,
+            last: head.sequence,
+            records: batch.batch.records,
+            events: batch.batch.events,
+            state: Arc::clone(&state),
+        });
+        self.publish(state, Some(Arc::clone(&committed)), head);
+        self.answer(batch.waiters, Some(&committed));
+        self.checkpoint();
+    }
+
+    /// Lets everybody see what is durable now.
+    fn publish(&self, state: Arc<State>, committed: Option<Arc<Committed>>, head: Head) {
+        self.shared.view.store(state);
+        match committed {
+            Some(committed) => self.shared.ring.lock().push(committed),
+            None => self.shared.ring.lock().restart(head.sequence),
+        }
+        self.shared.durable.send_replace(head.sequence);
+        if let Some(file) = &self.acknowledged
+            && let Err(error) = file.note(head)
+        {
+            tracing::warn!(%error, "the acknowledged position is not noted");
+        }
+    }
+
+    fn answer(&self, waiters: Vec<Waiter>, committed: Option<&Arc<Committed>>) {
+        let view = self.shared.view.load_full();
+        for waiter in waiters {
+            let sequence = view.sequence();
+            let answer = match waiter.waits_for {
+                WaitsFor::Accepted { first, count, unchanged } => Ok(Answer {
+                    outcome: Outcome::Accepted { unchanged },
+                    sequence,
+                    repeated: false,
+                    group: group_of(committed, first, count),
+                }),
+                WaitsFor::Refused { refusal, recorded_at } => Ok(Answer {
+                    group: recorded_at.and_then(|first| group_of(committed, first, 1)),
+                    outcome: Outcome::Refused { refusal, recorded_at },
+                    sequence,
+                    repeated: false,
+                }),
+                WaitsFor::Repeated(first) => answer_from_log(
+                    first,
+                    &*self.shared.reader,
+                    Arc::clone(&view),
+                )
+                .map_err(|error| {
+                    tracing::error!(%error, first, "a repeated command's outcome cannot be read");
+                    SubmitError::OutcomeUnknown
+                }),
+            };
+            let _ = waiter.answer.send(answer);
+        }
+    }
+
+    /// The outcome of a batch is unknown: nobody is told it failed. The log is opened again; what
+    /// it holds decides.
+    fn recover(&mut self, batch: BatchInHand, reason: &str) {
+        tracing::error!(reason, "the outcome of a commit is unknown; the log is opened again");
+        let told =
+            format!("a commit's outcome is unknown ({reason}); the log is being opened again");
+        *self.shared.read_only.lock() = Some(told);
+        self.shared.failing.store(true, Ordering::Release);
+        batch.answer_unknown();
+        match self.reopened() {
+            Ok(state) => {
+                let head = Head { sequence: state.sequence(), hash: state.position().hash };
+                let state = Arc::new(state);
+                self.publish(Arc::clone(&state), None, head);
+                self.incarnation += 1;
+                *self.shared.recovered.lock() = Some((*state).clone());
+                self.shared.incarnation.store(self.incarnation, Ordering::Release);
+                *self.shared.read_only.lock() = None;
+                self.shared.failing.store(false, Ordering::Release);
+                tracing::warn!(sequence = head.sequence, "the log is open again");
+            }
+            Err(error) => {
+                tracing::error!(error, "the log cannot be opened again");
+                *self.shared.read_only.lock() = Some(error.clone());
+                self.shared.fatal.send_replace(Some(error));
+                // Nothing can be written any more; whoever still waits is told so.
+                self.incarnation = u64::MAX;
+            }
+        }
+    }
+
+    fn reopened(&mut self) -> Result<State, String> {
+        self.log.reopen().map_err(|error| error.to_string())?;
+        let mut state = (*self.shared.view.load_full()).clone();
+        let target = self.log.head().sequence;
+        if target < state.sequence() {
+            return Err(format!(
+                "event {} was acknowledged, the log ends at {target}",
+                state.sequence()
+            ));
+        }
+        let reader = self.log.reader();
+        fold(&mut state, &*reader, target, &mut |_, _| {}).map_err(|error| error.to_string())?;
+        Ok(state)
+    }
+
+    /// Writes a checkpoint beside the work every so many events.
+    fn checkpoint(&mut self) {
+        let Some(dir) = self.shared.dir.clone() else { return };
+        let state = self.shared.view.load_full();
+        if state.sequence() < self.checkpoint_at + self.checkpoint_every {
+            return;
+        }
+        if self.checkpointing.as_ref().is_some_and(|thread| !thread.is_finished()) {
+            return;
+        }
+        self.checkpoint_at = state.sequence();
+        self.checkpointing = std::thread::Builder::new()
+            .name("checkpoint".into())
+            .spawn(move || match state.write_checkpoint(&dir) {
+                Ok(path) => tracing::info!(path = %path.display(), "checkpoint written"),
+                Err(error) => tracing::warn!(%error, "checkpoint not written"),
+            })
+            .ok();
+    }
+}
+
+fn group_of(committed: Option<&Arc<Committed>>, first: u64, count: u32) -> Option<Group> {
+    let committed = committed.filter(|_| count > 0)?;
+    Some(Group { committed: Arc::clone(committed), first, count })
+}

@@ -1,0 +1,323 @@
+//! The thread that decides. It has W, the state with everything that was decided, and never waits
+//! for the disk unless a whole batch does.
+
+use super::answer::SubmitError;
+use super::committer::{BatchInHand, Waiter, WaitsFor};
+use super::encode::{self, Envelope};
+use super::refusals::Limiter;
+use super::remembered::{InFlight, Known};
+use super::space::Space;
+use super::{Shared, Submission};
+use crate::command::Command;
+use crate::decide::{decide_in_place, too_large};
+use crate::event::{Answered, Event, Unchanged};
+use crate::limits;
+use crate::log::Head;
+use crate::record::{Hash, Private, Record};
+use crate::refusal::{Cause, Refusal};
+use crate::stamp::{Actor, Stamp};
+use crate::state::State;
+use crate::time::{Clock, Timestamp};
+use crossbeam_channel::{Receiver, Select, Sender};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Commands whose weight is at most this cannot exceed the size of a group.
+const LIGHT: usize = 64;
+
+pub(super) struct Decider {
+    pub(super) shared: Arc<Shared>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) state: State,
+    pub(super) epoch: u64,
+    pub(super) queue: Receiver<Submission>,
+    pub(super) commits: Sender<BatchInHand>,
+    pub(super) space: Space,
+    pub(super) incarnation: u64,
+    pub(super) in_flight: InFlight,
+    pub(super) limiter: Limiter,
+}
+
+impl Decider {
+    /// Works until the queue is closed and empty.
+    pub(super) fn run(mut self) {
+        let mut batch = self.new_batch();
+        loop {
+            if self.recover(&mut batch) {
+                continue;
+            }
+            if batch.waiters.is_empty() {
+                match self.queue.recv() {
+                    Ok(submission) => self.take(submission, &mut batch),
+                    Err(_) => return,
+                }
+            } else if batch.is_full() {
+                if !self.commit(&mut batch) {
+                    return;
+                }
+            } else if let Ok(submission) = self.queue.try_recv() {
+                self.take(submission, &mut batch);
+            } else if !self.wait(&mut batch) {
+                return;
+            }
+        }
+    }
+
+    /// Waits for whichever comes first: another command for this batch, or the disk for it.
+    fn wait(&mut self, batch: &mut BatchInHand) -> bool {
+        let queue = self.queue.clone();
+        let commits = self.commits.clone();
+        let mut select = Select::new();
+        let command = select.recv(&queue);
+        let disk = select.send(&commits);
+        let ready = select.select();
+        if ready.index() == command {
+            match ready.recv(&queue) {
+                Ok(submission) => self.take(submission, batch),
+                Err(_) => return self.commit(batch),
+            }
+            return true;
+        }
+        debug_assert_eq!(ready.index(), disk);
+        let full = std::mem::replace(batch, self.new_batch());
+        ready.send(&commits, self.finished(full)).is_ok()
+    }
+
+    fn commit(&mut self, batch: &mut BatchInHand) -> bool {
+        let full = std::mem::replace(batch, self.new_batch());
+        let finished = self.finished(full);
+        self.commits.send(finished).is_ok()
+    }
+
+    fn finished(&mut self, mut batch: BatchInHand) -> BatchInHand {
+        batch.state = Some(self.state.clone());
+        self.in_flight.forget_durable(self.shared.durable_sequence());
+        batch
+    }
+
+    fn new_batch(&self) -> BatchInHand {
+        BatchInHand::new(self.incarnation, self.head())
+    }
+
+    fn head(&self) -> Head {
+        Head { sequence: self.state.sequence(), hash: self.state.position().hash }
+    }
+
+    /// After an unknown outcome everything that was decided on top of it is void.
+    fn recover(&mut self, batch: &mut BatchInHand) -> bool {
+        let now = self.shared.incarnation.load(Ordering::Acquire);
+        if now == self.incarnation {
+            return false;
+        }
+        let Some(state) = self.shared.recovered.lock().take() else { return false };
+        self.incarnation = now;
+        self.state = state;
+        self.in_flight.clear();
+        std::mem::replace(batch, self.new_batch()).answer_unknown();
+        true
+    }
+
+    fn take(&mut self, submission: Submission, batch: &mut BatchInHand) {
+        self.shared.queued.fetch_sub(1, Ordering::Relaxed);
+        let Submission { commands, stamp, answer } = submission;
+        if let Err(reason) = self.space.check(self.clock.now()) {
+            let _ = answer.send(Err(SubmitError::ReadOnly { reason }));
+            return;
+        }
+        match self.decide(&commands, &stamp, batch) {
+            Ok(waits_for) => batch.waiters.push(Waiter { answer, waits_for }),
+            Err(error) => {
+                let _ = answer.send(Err(error));
+            }
+        }
+    }
+
+    fn decide(
+        &mut self,
+        commands: &[Command],
+        stamp: &Stamp,
+        batch: &mut BatchInHand,
+    ) -> Result<WaitsFor, SubmitError> {
+        let digest = stamp.command_id.as_ref().map(|_| encode::digest(commands));
+        if let (Some(id), Some(digest)) = (&stamp.command_id, digest) {
+            match self.in_flight.look_up(id, digest, &*self.shared.reader) {
+                Ok(Known::New) => {}
+                Ok(Known::Same(first)) => return Ok(WaitsFor::Repeated(first)),
+                Ok(Known::Other(refusal)) => {
+                    self.shared.refusals.count(&refusal.cause);
+                    return Ok(WaitsFor::Refused { refusal, recorded_at: None });
+                }
+                Err(error) => {
+                    tracing::error!(%error, "the outcome of a command id cannot be looked up");
+                    return Err(SubmitError::OutcomeUnknown);
+                }
+            }
+        }
+        let now = self.clock.now().max(self.state.position().recorded_at);
+        self.tell_suppressed(now, batch);
+        match self.try_group(commands, stamp, now, digest, batch) {
+            Ok(waits_for) => Ok(waits_for),
+            Err(refusal) => Ok(self.refuse(commands, stamp, now, digest, refusal, batch)),
+        }
+    }
+
+    fn try_group(
+        &mut self,
+        commands: &[Command],
+        stamp: &Stamp,
+        now: Timestamp,
+        digest: Option<Hash>,
+        batch: &mut BatchInHand,
+    ) -> Result<WaitsFor, Refusal> {
+        let light = commands.len() == 1 && commands[0].weight() <= LIGHT;
+        let backup = (!light).then(|| self.state.clone());
+        let before = self.head();
+        let (events, unchanged) = decide_in_place(&mut self.state, commands, stamp, now)?;
+        if events.is_empty() {
+            return Ok(self.answered(commands, stamp, now, digest, unchanged, batch));
+        }
+        match self.encoded(before, &events, stamp, now, digest) {
+            Ok(records) => {
+                let first = before.sequence + 1;
+                let count = self.append(events, records, stamp, digest, batch);
+                Ok(WaitsFor::Accepted { first, count, unchanged })
+            }
+            Err(refusal) => {
+                self.state = backup.unwrap_or_else(|| panic!("a light command wrote too much"));
+                Err(refusal)
+            }
+        }
+    }
+
+    fn encoded(
+        &self,
+        before: Head,
+        events: &[Event],
+        stamp: &Stamp,
+        now: Timestamp,
+        digest: Option<Hash>,
+    ) -> Result<Vec<(Record, Private)>, Refusal> {
+        if events.len() > limits::GROUP_EVENTS {
+            return Err(too_large("events of the group", limits::GROUP_EVENTS));
+        }
+        let ledger_id = self.state.position().ledger_id;
+        let envelope = Envelope { ledger_id, epoch: self.epoch, stamp, recorded_at: now, digest };
+        let records = encode::records(&envelope, before, events).map_err(|error| {
+            Refusal::from(Cause::Malformed { what: format!("it cannot be encoded: {error}") })
+        })?;
+        let bytes: usize = records.iter().map(|(record, _)| record.bytes().len()).sum();
+        if bytes > limits::GROUP_BYTES {
+            return Err(too_large("bytes of the group", limits::GROUP_BYTES));
+        }
+        Ok(records)
+    }
+
+    /// Puts a group that is folded into W already into the batch; a full batch goes first.
+    fn append(
+        &mut self,
+        events: Vec<Event>,
+        records: Vec<(Record, Private)>,
+        stamp: &Stamp,
+        digest: Option<Hash>,
+        batch: &mut BatchInHand,
+    ) -> u32 {
+        let count = u32::try_from(events.len()).unwrap_or(u32::MAX);
+        let (first, _) = records.first().expect("a group has events");
+        if let (Some(id), Some(digest)) = (&stamp.command_id, digest) {
+            self.in_flight.note(id.clone(), first.header.sequence, digest);
+        }
+        let (last, _) = records.last().expect("a group has events");
+        assert_eq!(self.state.sequence(), last.header.sequence, "W and the chain go together");
+        self.state.seal(last.hash, self.epoch);
+        batch.push(events, records);
+        count
+    }
+
+    /// A command that changed nothing: on record if it has an id.
+    fn answered(
+        &mut self,
+        commands: &[Command],
+        stamp: &Stamp,
+        now: Timestamp,
+        digest: Option<Hash>,
+        unchanged: Vec<Option<Unchanged>>,
+        batch: &mut BatchInHand,
+    ) -> WaitsFor {
+        if stamp.command_id.is_none() {
+            return WaitsFor::Accepted { first: 0, count: 0, unchanged };
+        }
+        let event = Event::Answered(Answered {
+            command: commands.first().map_or("", Command::name).into(),
+            answers: unchanged.iter().flatten().cloned().collect(),
+        });
+        let first = self.note(event, stamp, now, digest, batch);
+        WaitsFor::Accepted {
+            first: first.unwrap_or(0),
+            count: u32::from(first.is_some()),
+            unchanged,
+        }
+    }
+
+    fn refuse(
+        &mut self,
+        commands: &[Command],
+        stamp: &Stamp,
+        now: Timestamp,
+        digest: Option<Hash>,
+        refusal: Refusal,
+        batch: &mut BatchInHand,
+    ) -> WaitsFor {
+        self.shared.refusals.count(&refusal.cause);
+        let noted_on_move =
+            refusal.move_id.is_some() && matches!(refusal.cause, Cause::HoldsNothing { .. });
+        let worth_it = refusal.cause.is_recorded() || noted_on_move;
+        let recorded = stamp.command_id.is_some()
+            || (worth_it && self.limiter.passes(&stamp.actor.project, now));
+        if !recorded {
+            return WaitsFor::Refused { refusal, recorded_at: None };
+        }
+        let known = digest.unwrap_or_else(|| encode::digest(commands));
+        let event = encode::rejected(commands, known, &refusal);
+        let recorded_at = self.note(event, stamp, now, digest, batch);
+        WaitsFor::Refused { refusal, recorded_at }
+    }
+
+    /// Adds one event that changes no holding, as a group of its own.
+    fn note(
+        &mut self,
+        event: Event,
+        stamp: &Stamp,
+        now: Timestamp,
+        digest: Option<Hash>,
+        batch: &mut BatchInHand,
+    ) -> Option<u64> {
+        let before = self.head();
+        let events = vec![event];
+        let records = match self.encoded(before, &events, stamp, now, digest) {
+            Ok(records) => records,
+            Err(refusal) => {
+                tracing::warn!(?refusal, "not recorded");
+                return None;
+            }
+        };
+        self.state.apply(before.sequence + 1, now, &events[0]);
+        self.append(events, records, stamp, digest, batch);
+        Some(before.sequence + 1)
+    }
+
+    fn tell_suppressed(&mut self, now: Timestamp, batch: &mut BatchInHand) {
+        if let Some(event) = self.limiter.told(now) {
+            let seed = *blake3::hash(&self.head().hash.0).as_bytes();
+            let mut short = [0; 16];
+            short.copy_from_slice(&seed[..16]);
+            let stamp = Stamp {
+                seed: short,
+                received_at: now,
+                actor: Actor::default(),
+                request_id: None,
+                command_id: None,
+            };
+            self.note(event, &stamp, now, None, batch);
+        }
+    }
+}

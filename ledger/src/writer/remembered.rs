@@ -1,0 +1,135 @@
+//! Outcomes of commands with an id: each id has one, for as long as the ledger lives.
+
+use super::answer::{Answer, Group, Outcome};
+use super::committed::Committed;
+use crate::event::{Event, Unchanged};
+use crate::log::{IndexKey, LogError, LogReader};
+use crate::record::Hash;
+use crate::refusal::{Cause, Refusal};
+use crate::stamp::CommandId;
+use crate::state::State;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Ids that were decided and are not durable yet: where their group begins, and its digest.
+#[derive(Default)]
+pub(super) struct InFlight {
+    first_of: HashMap<CommandId, (u64, Hash)>,
+}
+
+/// What is known of an id.
+pub(super) enum Known {
+    /// Nothing: the command is new.
+    New,
+    /// The same command was decided; its group begins here.
+    Same(u64),
+    /// Another command had the id.
+    Other(Refusal),
+}
+
+impl InFlight {
+    /// Looks an id up, first among what is under way, then in the log.
+    ///
+    /// # Errors
+    /// [`LogError`] if the log cannot be read.
+    pub(super) fn look_up(
+        &self,
+        id: &CommandId,
+        digest: Hash,
+        reader: &dyn LogReader,
+    ) -> Result<Known, LogError> {
+        let found = match self.first_of.get(id) {
+            Some(found) => Some(*found),
+            None => in_log(id, reader)?,
+        };
+        Ok(match found {
+            None => Known::New,
+            Some((first, same)) if same == digest => Known::Same(first),
+            Some((first, _)) => Known::Other(Cause::CommandIdReused { sequence: first }.into()),
+        })
+    }
+
+    pub(super) fn note(&mut self, id: CommandId, first: u64, digest: Hash) {
+        self.first_of.insert(id, (first, digest));
+    }
+
+    pub(super) fn forget_durable(&mut self, durable: u64) {
+        self.first_of.retain(|_, (first, _)| *first > durable);
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.first_of.clear();
+    }
+}
+
+fn in_log(id: &CommandId, reader: &dyn LogReader) -> Result<Option<(u64, Hash)>, LogError> {
+    let key = IndexKey::Command(id.clone());
+    for sequence in reader.index(&key, 0, 16)? {
+        let record = reader.record(sequence)?;
+        let missing = LogError::Missing { sequence, head: sequence };
+        let header = record.ok_or(missing)?.header;
+        // The index keeps a hash of the id: make sure that it is this one.
+        let same = header.command_id.as_deref() == Some(&id.id)
+            && header.command_project.as_deref() == Some(&id.project);
+        if let (true, Some(digest)) = (same, header.command_digest) {
+            return Ok(Some((sequence, digest)));
+        }
+    }
+    Ok(None)
+}
+
+/// The answer that the group beginning at `first` was given, read from the log.
+///
+/// # Errors
+/// [`LogError`] if it cannot be read.
+pub(super) fn answer_from_log(
+    first: u64,
+    reader: &dyn LogReader,
+    state: Arc<State>,
+) -> Result<Answer, LogError> {
+    let missing = LogError::Missing { sequence: first, head: state.sequence() };
+    let count = reader.record(first)?.ok_or(missing)?.header.group_count;
+    let mut records = Vec::with_capacity(count as usize);
+    while records.len() < count as usize {
+        let next = reader.read(first + records.len() as u64, count as usize - records.len())?;
+        if next.is_empty() {
+            return Err(LogError::Missing {
+                sequence: first + records.len() as u64,
+                head: state.sequence(),
+            });
+        }
+        records.extend(next);
+    }
+    let mut events = Vec::with_capacity(records.len());
+    for record in &records {
+        let sequence = record.header.sequence;
+        events.push(
+            record.event().map_err(|error| LogError::Record { sequence, error: error.into() })?,
+        );
+    }
+    let sequence = state.sequence();
+    let outcome = outcome_of(&events, first);
+    let last = first + u64::from(count) - 1;
+    let committed = Arc::new(Committed { first, last, records, events, state });
+    Ok(Answer { outcome, sequence, repeated: true, group: Some(Group { committed, first, count }) })
+}
+
+fn outcome_of(events: &[Event], first: u64) -> Outcome {
+    match events {
+        [Event::Rejected(body)] => Outcome::Refused {
+            refusal: Refusal {
+                cause: body.cause.clone(),
+                shortages: body.shortages.clone(),
+                passed_over: body.passed_over.clone(),
+                move_id: body.move_id,
+                index: body.index,
+            },
+            recorded_at: Some(first),
+        },
+        [Event::Answered(body)] => {
+            let some = |answer: &Unchanged| Some(answer.clone());
+            Outcome::Accepted { unchanged: body.answers.iter().map(some).collect() }
+        }
+        _ => Outcome::Accepted { unchanged: Vec::new() },
+    }
+}
