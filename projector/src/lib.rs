@@ -1,1 +1,3 @@
-//! x
+//! Projections: views of the ledger, computed from its events alone.
+
+pub mod candidates;

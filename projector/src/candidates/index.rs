@@ -1,0 +1,239 @@
+//! The candidate index: a fold of the ledger's state into sets and columns that a query needs.
+
+use super::class::ClassColumn;
+use super::column::Column;
+use super::sets::Sets;
+use super::trees::Trees;
+use ledger::event::{AllocationEvent, Event};
+use ledger::ids::ProviderUuid;
+use ledger::state::{ClassId, Provider, ProviderId, State};
+use roaring::RoaringBitmap;
+use std::sync::Arc;
+
+/// The trait of providers that lend their inventory to the trees with which they have an
+/// aggregate in common.
+pub(super) const SHARING: &str = "MISC_SHARES_VIA_AGGREGATE";
+
+/// What candidates are searched in. Cloning it is a snapshot and costs a few reference counts.
+///
+/// It remembers the row of each provider as it last took it in, so taking in a newer one is a
+/// comparison of two rows, and the order in which changes arrive does not matter.
+#[derive(Clone, Default)]
+pub struct CandidateIndex {
+    state: State,
+    rows: imbl::Vector<Option<Arc<Provider>>>,
+    classes: imbl::Vector<ClassColumn>,
+    traits: Sets,
+    aggregates: Sets,
+    trees: Trees,
+    sharers: Column<Option<Arc<[ProviderId]>>>,
+}
+
+impl CandidateIndex {
+    /// The index of a state, built from nothing.
+    pub fn from_state(state: &State) -> Self {
+        let mut index = Self { state: state.clone(), ..Self::default() };
+        for (id, row) in state.providers() {
+            index.take_in(id, Some(row));
+        }
+        index
+    }
+
+    /// Takes in a batch: `events` in order, and the state after the last of them.
+    ///
+    /// The events only tell which providers changed; how they are now is in the state. (A
+    /// provider that is made and removed in one batch, or whose number is used again in it, is
+    /// therefore no special case.)
+    pub fn follow(&mut self, after: &State, events: &[Event]) {
+        let before = std::mem::replace(&mut self.state, after.clone());
+        for event in events {
+            for provider in providers_of(event) {
+                self.refresh(&before, after, provider);
+            }
+        }
+    }
+
+    /// The state that the index is true of: names of classes and traits, rows of providers.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// The sequence that the index is true of.
+    pub fn sequence(&self) -> u64 {
+        self.state.sequence()
+    }
+
+    fn refresh(&mut self, before: &State, after: &State, provider: ProviderUuid) {
+        let id = after.provider_id(provider);
+        if let Some(gone) = before.provider_id(provider).filter(|&gone| id != Some(gone)) {
+            self.take_in(gone, after.provider_row(gone));
+        }
+        let Some(id) = id else { return };
+        let moved = self.row(id).is_none_or(|row| {
+            after
+                .provider_row(id)
+                .is_some_and(|now| now.root != row.root || now.parent != row.parent)
+        });
+        self.take_in(id, after.provider_row(id));
+        if moved {
+            for below in after.subtree(id) {
+                self.take_in(below, after.provider_row(below));
+            }
+        }
+    }
+
+    /// Takes in the row of a provider number as it is now; none: the number is free.
+    fn take_in(&mut self, id: ProviderId, now: Option<&Arc<Provider>>) {
+        while self.rows.len() <= id as usize {
+            self.rows.push_back(None);
+        }
+        let before = std::mem::replace(&mut self.rows[id as usize], now.cloned());
+        let before = before.as_deref();
+        let now = now.map(|row| &**row);
+        self.take_in_inventories(id, before, now);
+        self.trees.change(id, before.map(place), now.map(place));
+        let changed = self.traits.change(id, traits(before), traits(now))
+            | self.aggregates.change(id, aggregates(before), aggregates(now));
+        if changed && (self.lends(before) || self.lends(now)) {
+            self.share(before);
+            self.share(now);
+        }
+    }
+
+    fn lends(&self, row: Option<&Provider>) -> bool {
+        let sharing = self.state.traits().id(SHARING);
+        sharing.is_some_and(|id| row.is_some_and(|row| row.has_trait(id)))
+    }
+
+    fn take_in_inventories(
+        &mut self,
+        id: ProviderId,
+        before: Option<&Provider>,
+        now: Option<&Provider>,
+    ) {
+        for row in before.map_or(&[][..], |row| &row.inventories) {
+            if now.is_none_or(|now| now.inventory(row.class).is_none()) {
+                self.class_mut(row.class).set(id, None);
+            }
+        }
+        for row in now.map_or(&[][..], |row| &row.inventories) {
+            if before.and_then(|before| before.inventory(row.class)) != Some(row) {
+                self.class_mut(row.class).set(id, Some(row));
+            }
+        }
+    }
+
+    fn class_mut(&mut self, class: ClassId) -> &mut ClassColumn {
+        while self.classes.len() <= class as usize {
+            self.classes.push_back(ClassColumn::default());
+        }
+        &mut self.classes[class as usize]
+    }
+
+    /// Lists anew which sharing providers are in the aggregates of a provider.
+    fn share(&mut self, row: Option<&Provider>) {
+        for &aggregate in aggregates(row) {
+            let sharers: Vec<ProviderId> = match (self.sharing(), self.aggregates.get(aggregate)) {
+                (Some(sharing), Some(members)) => (sharing & members).iter().collect(),
+                _ => Vec::new(),
+            };
+            self.sharers.set(aggregate, (!sharers.is_empty()).then(|| sharers.into()));
+        }
+    }
+}
+
+// What the search reads.
+impl CandidateIndex {
+    /// The row of a provider.
+    pub(super) fn row(&self, id: ProviderId) -> Option<&Provider> {
+        self.rows.get(id as usize).and_then(Option::as_deref)
+    }
+
+    /// What is known of a class; none: no provider ever had any.
+    pub(super) fn class(&self, class: ClassId) -> Option<&ClassColumn> {
+        self.classes.get(class as usize)
+    }
+
+    /// The providers with a trait, by its name; none: there is no such trait.
+    pub(super) fn with_trait(&self, name: &str) -> Option<Option<&RoaringBitmap>> {
+        self.state.traits().id(name).map(|id| self.traits.get(id))
+    }
+
+    /// The providers in an aggregate.
+    pub(super) fn in_aggregate(&self, name: &str) -> Option<&RoaringBitmap> {
+        self.state.aggregates().number(name).and_then(|number| self.aggregates.get(number))
+    }
+
+    /// Trees.
+    pub(super) fn trees(&self) -> &Trees {
+        &self.trees
+    }
+
+    /// The sharing providers; none: there are none.
+    pub(super) fn sharing(&self) -> Option<&RoaringBitmap> {
+        self.with_trait(SHARING)?.filter(|set| !set.is_empty())
+    }
+
+    /// The sharing providers that lend to the tree with a root, ascending; not those of the tree.
+    pub(super) fn lenders(&self, root: ProviderId, into: &mut Vec<ProviderId>) {
+        into.clear();
+        for &member in self.trees.members(&root) {
+            for &aggregate in aggregates(self.row(member)) {
+                if let Some(Some(sharers)) = self.sharers.row(aggregate) {
+                    into.extend(sharers.iter().copied().filter(|&id| self.trees.root(id) != root));
+                }
+            }
+        }
+        into.sort_unstable();
+        into.dedup();
+    }
+
+    /// The roots of the trees that a sharing provider lends to, its own included.
+    pub(super) fn borrowers(&self, sharer: ProviderId) -> RoaringBitmap {
+        let members = aggregates(self.row(sharer)).iter().filter_map(|&id| self.aggregates.get(id));
+        members.flatten().map(|id| self.trees.root(id)).chain([self.trees.root(sharer)]).collect()
+    }
+}
+
+/// The providers whose rows an event changed.
+fn providers_of(event: &Event) -> Vec<ProviderUuid> {
+    match event {
+        Event::Claimed(body)
+        | Event::DoubledUp(body)
+        | Event::MovedToMigration(body)
+        | Event::DestinationReleased(body)
+        | Event::Reverted(body)
+        | Event::Confirmed(body)
+        | Event::Released(body)
+        | Event::Reallocated(body) => of_allocations(body),
+        Event::ProviderCreated(body) => vec![body.provider],
+        Event::ProviderUpdated(body) => vec![body.provider],
+        Event::ProviderDeleted(body) => vec![body.provider],
+        Event::InventoryChanged(body) => vec![body.provider],
+        Event::TraitsChanged(body) => vec![body.provider],
+        Event::AggregatesChanged(body) => vec![body.provider],
+        Event::Reshaped(body) => {
+            let mut changed = of_allocations(&body.allocations);
+            changed.extend(body.inventories.iter().map(|change| change.provider));
+            changed
+        }
+        // These change names, settings or nothing: names are looked up in the state.
+        _ => Vec::new(),
+    }
+}
+
+fn of_allocations(body: &AllocationEvent) -> Vec<ProviderUuid> {
+    body.providers.iter().map(|change| change.provider).collect()
+}
+
+fn place(row: &Provider) -> (Option<ProviderId>, ProviderId) {
+    (row.parent, row.root)
+}
+
+fn traits(row: Option<&Provider>) -> &[u32] {
+    row.map_or(&[], |row| &row.traits)
+}
+
+fn aggregates(row: Option<&Provider>) -> &[u32] {
+    row.map_or(&[], |row| &row.aggregates)
+}

@@ -1,0 +1,144 @@
+//! Limits, order and time.
+
+use crate::world::{World, query, strings};
+use ledger::amounts::Inventory;
+use projector::candidates::{CandidateIndex, GroupPolicy, search};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+fn trees(roots: usize, children: usize) -> World {
+    let mut world = World::new();
+    for root in 0..roots {
+        let root = format!("r{root}");
+        world.provider(&root, None);
+        for child in 0..children {
+            let child = format!("{root}-{child}");
+            world.provider(&child, Some(&root));
+            world.has(&child, &[("X", 1)]);
+        }
+    }
+    world
+}
+
+fn units(groups: usize) -> projector::candidates::Query {
+    let suffixes: Vec<String> = (1..=groups).map(|number| number.to_string()).collect();
+    let groups: Vec<_> = suffixes.iter().map(|suffix| (suffix.as_str(), "X:1")).collect();
+    query(&groups)
+}
+
+/// Launchpad 2126751: eight groups on eight devices of one unit.
+#[test]
+fn combinations_that_cannot_fit_are_not_built() {
+    let mut world = trees(1, 8);
+    let mut asked = units(8);
+    asked.limit = Some(5);
+    world.commit();
+    let begun = Instant::now();
+    let found = search(&world.index, &asked).expect("names exist");
+    let took = begun.elapsed();
+    assert_eq!((found.len(), found.complete), (5, true));
+    assert!(took < Duration::from_millis(200), "{took:?}");
+    asked.limit = None;
+    assert_eq!(world.count(&asked), 40320);
+}
+
+/// More groups than devices: known before the first combination is tried.
+#[test]
+fn what_cannot_be_is_seen_at_once() {
+    let mut world = trees(1, 19);
+    world.commit();
+    let found = search(&world.index, &units(20)).expect("names exist");
+    assert_eq!((found.len(), found.complete), (0, true));
+    let mut world = World::new();
+    world.provider("root", None);
+    for child in 0..19 {
+        let child = format!("c{child}");
+        world.provider(&child, Some("root"));
+        world.has(&child, &[("X", 100)]);
+    }
+    let mut asked = units(20);
+    asked.group_policy = GroupPolicy::Isolate;
+    world.commit();
+    let found = search(&world.index, &asked).expect("names exist");
+    assert_eq!((found.len(), found.complete), (0, true));
+}
+
+/// A search whose combinations nobody could go through ends, and says that it was cut off.
+#[test]
+fn a_search_without_end_is_cut_off() {
+    let mut world = World::new();
+    world.provider("root", None);
+    for child in 0..16 {
+        let child = format!("c{child}");
+        world.provider(&child, Some("root"));
+        world.inventory(&child, "X", Some(Inventory { max_unit: 5, ..Inventory::of(5) }));
+    }
+    // Two of three units on each provider leave two of five over: 16 groups of 3 fit, 17 do not,
+    // though the room of all together would do.
+    let suffixes: Vec<String> = (0..17).map(|number| format!("_{number}")).collect();
+    let groups: Vec<_> = suffixes.iter().map(|suffix| (suffix.as_str(), "X:3")).collect();
+    let begun = Instant::now();
+    let found = world.search(&query(&groups));
+    assert!(found.is_empty() && !found.complete);
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+}
+
+/// Launchpad 2070257: a limited answer is spread over the roots.
+#[test]
+fn a_limited_answer_is_spread_over_roots() {
+    let mut world = trees(3, 4);
+    let mut asked = units(2);
+    asked.group_policy = GroupPolicy::Isolate;
+    let per_root = |world: &mut World, asked: &projector::candidates::Query| {
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        for (amounts, _) in world.plain(asked) {
+            let (name, _) = amounts.keys().next().expect("something is taken").clone();
+            *counts.entry(name[..2].to_string()).or_default() += 1;
+        }
+        counts.into_values().collect::<Vec<_>>()
+    };
+    assert_eq!(per_root(&mut world, &asked), [12, 12, 12]);
+    for (limit, expected) in
+        [(2, vec![1, 1]), (4, vec![2, 1, 1]), (35, vec![12, 12, 11]), (99, vec![12; 3])]
+    {
+        asked.limit = Some(limit);
+        assert_eq!(per_root(&mut world, &asked), expected, "limit {limit}");
+    }
+}
+
+/// nova-specs pre-filter-disabled-computes: conditions come before the limit.
+#[test]
+fn conditions_come_before_the_limit() {
+    let mut world = World::new();
+    for host in 0..3000 {
+        let name = format!("host{host}");
+        world.provider(&name, None);
+        world.has(&name, &[("VCPU", 8)]);
+        if host % 6 != 0 {
+            world.traits(&name, &["COMPUTE_STATUS_DISABLED"]);
+        }
+    }
+    let mut asked = query(&[("", "VCPU:1")]);
+    asked.groups[0].forbidden = strings(&["COMPUTE_STATUS_DISABLED"]);
+    asked.limit = Some(1000);
+    assert_eq!(world.count(&asked), 500);
+    world.provider("child", Some("host1"));
+    assert_eq!(world.count(&asked), 500);
+}
+
+/// The order is a function of the state, however the index came to be.
+#[test]
+fn the_same_state_gives_the_same_order() {
+    let mut world = trees(5, 3);
+    world.remove("r2-1");
+    world.provider("r4-9", Some("r4"));
+    world.has("r4-9", &[("X", 1)]);
+    let mut asked = units(2);
+    for limit in [None, Some(7)] {
+        asked.limit = limit;
+        let first = world.plain(&asked);
+        let rebuilt = CandidateIndex::from_state(&world.state);
+        let again = search(&rebuilt, &asked).expect("names exist");
+        assert_eq!(world.spell(&again), first);
+    }
+}

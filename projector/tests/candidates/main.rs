@@ -1,0 +1,10 @@
+//! The candidate engine against an obviously right, slow implementation, and against cases that
+//! users of such systems have reported.
+
+mod cases;
+mod explain;
+mod limits;
+mod names;
+mod oracle;
+mod random;
+mod world;
