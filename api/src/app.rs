@@ -91,7 +91,12 @@ impl App {
     ///
     /// # Errors
     /// The refusal in Placement's words, or 503.
-    pub async fn submit(&self, request: &Request, command: Command, about: About<'_>) -> Result<Accepted, Failure> {
+    pub async fn submit(
+        &self,
+        request: &Request,
+        command: Command,
+        about: About<'_>,
+    ) -> Result<Accepted, Failure> {
         self.try_submit(request, command).await.map_err(|error| error.told(about))
     }
 
@@ -99,7 +104,11 @@ impl App {
     ///
     /// # Errors
     /// The refusal, or 503.
-    pub async fn try_submit(&self, request: &Request, command: Command) -> Result<Accepted, SubmitError> {
+    pub async fn try_submit(
+        &self,
+        request: &Request,
+        command: Command,
+    ) -> Result<Accepted, SubmitError> {
         let answer = self.ask(request, vec![command], None).await.map_err(SubmitError::Failed)?;
         match answer.outcome {
             Outcome::Refused { refusal, .. } => Err(SubmitError::Refused(Box::new(refusal))),
@@ -117,7 +126,10 @@ impl App {
         commands: Vec<Command>,
         command_id: Option<CommandId>,
     ) -> Result<Answer, Failure> {
-        let waiting = self.ledger.submit(commands, stamp(request, command_id)).map_err(|error| unavailable(&error))?;
+        let waiting = self
+            .ledger
+            .submit(commands, stamp(request, command_id))
+            .map_err(|error| unavailable(&error))?;
         match waiting.await {
             Ok(answer) => answer.map_err(|error| unavailable(&error)),
             // The writer is gone without an answer.

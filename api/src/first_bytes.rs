@@ -32,7 +32,11 @@ impl<S> FirstBytes<S> {
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for FirstBytes<S> {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
         if !self.looked {
@@ -44,7 +48,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for FirstBytes<S> {
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for FirstBytes<S> {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(cx, buf)
     }
 
@@ -85,7 +93,8 @@ fn bad_length(bytes: &[u8]) -> Option<std::ops::Range<usize>> {
         Ok(httparse::Status::Complete(_)) => {}
         _ => return None,
     }
-    let is_length = |header: &&httparse::Header<'_>| header.name.as_bytes().eq_ignore_ascii_case(NAME);
+    let is_length =
+        |header: &&httparse::Header<'_>| header.name.as_bytes().eq_ignore_ascii_case(NAME);
     let header = request.headers.iter().find(is_length)?;
     let value = header.value.trim_ascii();
     if !value.is_empty() && value.iter().all(u8::is_ascii_digit) {
@@ -107,15 +116,25 @@ mod tests {
 
     #[test]
     fn only_a_length_that_is_no_number_is_renamed() {
-        let head = |length: &str| format!("GET / HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\nA: b\r\n\r\n");
-        assert_eq!(mended(&head("hi mom")), head("hi mom").replace("Content-Length", "invalid-length"));
+        let head = |length: &str| {
+            format!("GET / HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\nA: b\r\n\r\n")
+        };
+        assert_eq!(
+            mended(&head("hi mom")),
+            head("hi mom").replace("Content-Length", "invalid-length")
+        );
         assert_eq!(mended(&head("")), head("").replace("Content-Length", "invalid-length"));
         assert_eq!(mended(&head("12")), head("12"));
     }
 
     #[test]
     fn anything_else_is_left_alone() {
-        for text in ["", "\u{16}\u{3}", "GET / HTTP/1.1\r\nContent-Length: hi", "GET / HTTP/1.1\r\nHost: x\r\n\r\n"] {
+        for text in [
+            "",
+            "\u{16}\u{3}",
+            "GET / HTTP/1.1\r\nContent-Length: hi",
+            "GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+        ] {
             assert_eq!(mended(text), text);
         }
     }

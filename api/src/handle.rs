@@ -18,8 +18,8 @@ use crate::http::request::Request;
 use crate::http::router::{self, Endpoint, Media, Operation};
 use crate::http::{accept, auth, body, request_id};
 use crate::placement::{
-    aggregates, allocations, candidates, inventories, provider_allocations, provider_traits, resource_classes,
-    resource_providers, reshaper, root, traits, usages,
+    aggregates, allocations, candidates, inventories, provider_allocations, provider_traits,
+    reshaper, resource_classes, resource_providers, root, traits, usages,
 };
 use crate::{native, ops};
 
@@ -30,10 +30,18 @@ pub async fn handle(app: &App, request: http::Request<Incoming>, peer: SocketAdd
     answer(app, request, peer, id).instrument(span).await
 }
 
-async fn answer(app: &App, request: http::Request<Incoming>, peer: SocketAddr, id: String) -> HttpResponse {
+async fn answer(
+    app: &App,
+    request: http::Request<Incoming>,
+    peer: SocketAddr,
+    id: String,
+) -> HttpResponse {
     let (parts, incoming) = request.into_parts();
     if let Some(reply) = ops::answer(app, &parts) {
-        return finish(Ok(reply), &Frame { version: None, request_id: &id, host: None, accept: None });
+        return finish(
+            Ok(reply),
+            &Frame { version: None, request_id: &id, host: None, accept: None },
+        );
     }
     if let (Some(cors), true) = (&app.cors, parts.method == Method::OPTIONS) {
         return cors.preflight(&parts.headers);
@@ -127,16 +135,22 @@ fn requested_version(headers: &HeaderMap) -> Result<Version, Failure> {
     found.map_err(|error| {
         let mut failure = match &error {
             VersionError::Malformed(_) => Failure::bad_request(error.to_string()),
-            VersionError::Unacceptable(_) => Failure::new(http::StatusCode::NOT_ACCEPTABLE, error.to_string())
-                .field("min_version", MIN.to_string())
-                .field("max_version", MAX.to_string()),
+            VersionError::Unacceptable(_) => {
+                Failure::new(http::StatusCode::NOT_ACCEPTABLE, error.to_string())
+                    .field("min_version", MIN.to_string())
+                    .field("max_version", MAX.to_string())
+            }
         };
         failure.code = Code::Absent;
         failure
     })
 }
 
-fn check_endpoint(endpoint: &Endpoint, version: Version, headers: &HeaderMap) -> Result<(), Failure> {
+fn check_endpoint(
+    endpoint: &Endpoint,
+    version: Version,
+    headers: &HeaderMap,
+) -> Result<(), Failure> {
     if endpoint.media_first() {
         check_media(endpoint.media, version, headers)?;
         return endpoint.check_version(version);

@@ -20,11 +20,19 @@ pub enum LogFormat {
 ///
 /// # Errors
 /// If the filter cannot be understood, or logging was started before.
-pub fn start(format: LogFormat, filter: &str) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+pub fn start(
+    format: LogFormat,
+    filter: &str,
+) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let filter = EnvFilter::try_new(filter)?;
     let builder = fmt().with_env_filter(filter).with_writer(std::io::stderr);
     match format {
         LogFormat::Human => builder.with_ansi(std::io::stderr().is_terminal()).try_init(),
-        LogFormat::Json => builder.json().flatten_event(true).with_current_span(true).with_span_list(false).try_init(),
+        LogFormat::Json => builder
+            .json()
+            .flatten_event(true)
+            .with_current_span(true)
+            .with_span_list(false)
+            .try_init(),
     }
 }

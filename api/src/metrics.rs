@@ -62,10 +62,17 @@ impl Metrics {
         // Writing to a string cannot fail, here and below.
         let in_hand = self.in_hand.load(Ordering::Relaxed);
         let _ = writeln!(out, "# HELP allocd_requests_in_hand Requests being answered.");
-        let _ = writeln!(out, "# TYPE allocd_requests_in_hand gauge\nallocd_requests_in_hand {in_hand}");
-        let _ = writeln!(out, "# HELP allocd_requests_total Requests answered, by operation and status.");
+        let _ = writeln!(
+            out,
+            "# TYPE allocd_requests_in_hand gauge\nallocd_requests_in_hand {in_hand}"
+        );
+        let _ = writeln!(
+            out,
+            "# HELP allocd_requests_total Requests answered, by operation and status."
+        );
         let _ = writeln!(out, "# TYPE allocd_requests_total counter");
-        let mut lines: Vec<String> = self.requests.read().iter().map(|(key, count)| line(*key, count)).collect();
+        let mut lines: Vec<String> =
+            self.requests.read().iter().map(|(key, count)| line(*key, count)).collect();
         lines.sort();
         out.extend(lines);
         self.write_times(out);
@@ -112,8 +119,14 @@ mod tests {
         metrics.finish(timer, None, StatusCode::NOT_FOUND);
         let mut text = String::new();
         metrics.write(&mut text);
-        assert!(text.contains("allocd_requests_total{operation=\"list_traits\",status=\"200\"} 2\n"), "{text}");
-        assert!(text.contains("allocd_requests_total{operation=\"none\",status=\"404\"} 1\n"), "{text}");
+        assert!(
+            text.contains("allocd_requests_total{operation=\"list_traits\",status=\"200\"} 2\n"),
+            "{text}"
+        );
+        assert!(
+            text.contains("allocd_requests_total{operation=\"none\",status=\"404\"} 1\n"),
+            "{text}"
+        );
         assert!(text.contains("allocd_request_duration_seconds_count 3\n"), "{text}");
         assert!(text.contains("allocd_requests_in_hand 0\n"), "{text}");
     }

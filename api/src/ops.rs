@@ -54,9 +54,19 @@ fn metrics(app: &App) -> String {
     gauge(&mut out, "allocd_ledger_read_only", "1 if no commands are taken.", read_only);
     gauge(&mut out, "allocd_ledger_commits", "Commits to disk since the start.", health.batches);
     let nanos = health.last_commit_nanos;
-    gauge(&mut out, "allocd_ledger_last_commit_nanoseconds", "How long the last commit took.", nanos);
+    gauge(
+        &mut out,
+        "allocd_ledger_last_commit_nanoseconds",
+        "How long the last commit took.",
+        nanos,
+    );
     gauge(&mut out, "allocd_providers", "Resource providers.", view.provider_count() as u64);
-    gauge(&mut out, "allocd_consumers", "Consumers that hold something.", view.consumer_count() as u64);
+    gauge(
+        &mut out,
+        "allocd_consumers",
+        "Consumers that hold something.",
+        view.consumer_count() as u64,
+    );
     // Writing to a string cannot fail.
     let _ = writeln!(out, "# HELP allocd_refusals_total Refused commands by cause.");
     let _ = writeln!(out, "# TYPE allocd_refusals_total counter");

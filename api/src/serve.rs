@@ -27,7 +27,8 @@ pub type Failed = Box<dyn Error + Send + Sync>;
 /// If the settings, the data or the address cannot be used, or the ledger gave up.
 pub async fn serve(config: Config) -> Result<(), Failed> {
     let policy = Policy::load(config.policy_file.as_deref(), config.enforce_new_defaults)?;
-    let cors = Cors::new(config.cors_allowed_origin.as_deref(), config.cors_allow_headers.as_deref());
+    let cors =
+        Cors::new(config.cors_allowed_origin.as_deref(), config.cors_allow_headers.as_deref());
     // A taken address is told before the ledger is opened, which may take a while.
     let listener = TcpListener::bind(config.listen)
         .await
@@ -35,7 +36,8 @@ pub async fn serve(config: Config) -> Result<(), Failed> {
     let ledger = open(&config).await?;
     let mut fatal = ledger.fatal();
     let index = IndexKeeper::new(ledger.clone());
-    let app = Arc::new(App { ledger: ledger.clone(), index, policy, cors, metrics: Metrics::default() });
+    let app =
+        Arc::new(App { ledger: ledger.clone(), index, policy, cors, metrics: Metrics::default() });
     tracing::info!(address = %listener.local_addr()?, data = %config.data_dir.display(), "serving");
     let gave_up = async move {
         let reason = fatal.wait_for(Option::is_some).await;
@@ -64,7 +66,9 @@ async fn open(config: &Config) -> Result<Ledger, Failed> {
     let dir = config.data_dir.clone();
     let seed = uuid::Uuid::new_v4().into_bytes();
     let options = Options { owner: owner(config), ..Options::default() };
-    let opened = tokio::task::spawn_blocking(move || Ledger::open(&dir, options, Arc::new(SystemClock), seed));
+    let opened = tokio::task::spawn_blocking(move || {
+        Ledger::open(&dir, options, Arc::new(SystemClock), seed)
+    });
     Ok(opened.await??)
 }
 
@@ -74,7 +78,9 @@ fn owner(config: &Config) -> String {
 }
 
 /// Ready when the server shall end: with the reason if the ledger gave up.
-fn stop(gave_up: impl Future<Output = String>) -> Result<impl Future<Output = Option<String>>, Failed> {
+fn stop(
+    gave_up: impl Future<Output = String>,
+) -> Result<impl Future<Output = Option<String>>, Failed> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     Ok(async move {

@@ -30,8 +30,12 @@ const GRACE: Duration = Duration::from_secs(20);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Serves connections until `stop` is ready; then answers what is in hand and returns.
-pub async fn serve<H, F>(listener: TcpListener, connections: usize, handler: H, stop: impl Future<Output = ()>)
-where
+pub async fn serve<H, F>(
+    listener: TcpListener,
+    connections: usize,
+    handler: H,
+    stop: impl Future<Output = ()>,
+) where
     H: Fn(Request<Incoming>, SocketAddr) -> F + Send + Sync + 'static,
     F: Future<Output = HttpResponse> + Send + 'static,
 {
@@ -50,7 +54,10 @@ where
     }
     drop(listener);
     if tokio::time::timeout(GRACE, graceful.shutdown()).await.is_err() {
-        tracing::warn!("some requests were not answered within {} seconds of the end", GRACE.as_secs());
+        tracing::warn!(
+            "some requests were not answered within {} seconds of the end",
+            GRACE.as_secs()
+        );
     }
 }
 

@@ -113,7 +113,14 @@ mod tests {
 
     #[test]
     fn options_are_read() {
-        let cli = Cli::parse_from(["allocd", "serve", "--listen", "[::1]:80", "--enforce-new-defaults", "0"]);
+        let cli = Cli::parse_from([
+            "allocd",
+            "serve",
+            "--listen",
+            "[::1]:80",
+            "--enforce-new-defaults",
+            "0",
+        ]);
         let args = cli.into_serve();
         assert_eq!(args.listen.as_deref(), Some("[::1]:80"));
         assert_eq!(args.enforce_new_defaults, Some(false));

@@ -28,7 +28,8 @@ pub struct File {
 
 /// Reads a file.
 pub fn read(path: &Path) -> Result<File, ConfigError> {
-    let text =
-        std::fs::read_to_string(path).map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
-    toml::from_str(&text).map_err(|source| ConfigError::File { path: path.to_owned(), source: Box::new(source) })
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
+    toml::from_str(&text)
+        .map_err(|source| ConfigError::File { path: path.to_owned(), source: Box::new(source) })
 }

@@ -102,14 +102,18 @@ impl Config {
         let listen = args.listen.or(file.listen).unwrap_or_else(|| DEFAULT_LISTEN.to_owned());
         check_auth(args.auth_strategy.or(file.auth_strategy))?;
         let data_dir = args.data_dir.or(file.data_dir).unwrap_or_else(|| DEFAULT_DATA_DIR.into());
-        let connections = args.max_connections.or(file.max_connections).unwrap_or(DEFAULT_CONNECTIONS);
+        let connections =
+            args.max_connections.or(file.max_connections).unwrap_or(DEFAULT_CONNECTIONS);
         Ok(Self {
             listen: parse_listen(&listen)?,
             data_dir,
             nats: args.nats.or(file.nats),
             same_host_moves: args.same_host_moves.or(file.same_host_moves).unwrap_or_default(),
             policy_file: args.policy_file.or(file.policy_file),
-            enforce_new_defaults: args.enforce_new_defaults.or(file.enforce_new_defaults).unwrap_or(true),
+            enforce_new_defaults: args
+                .enforce_new_defaults
+                .or(file.enforce_new_defaults)
+                .unwrap_or(true),
             cors_allowed_origin: args.cors_allowed_origin.or(file.cors_allowed_origin),
             cors_allow_headers: args.cors_allow_headers.or(file.cors_allow_headers),
             max_connections: connections.max(1),
@@ -152,7 +156,11 @@ mod tests {
     #[test]
     fn the_file_comes_after_the_arguments() {
         let mut file = tempfile::NamedTempFile::new().expect("a file");
-        writeln!(file, "listen = \"127.0.0.1:1\"\ndata-dir = \"/tmp/a\"\nsame-host-moves = \"max\"").expect("written");
+        writeln!(
+            file,
+            "listen = \"127.0.0.1:1\"\ndata-dir = \"/tmp/a\"\nsame-host-moves = \"max\""
+        )
+        .expect("written");
         let args = ServeArgs {
             config: Some(file.path().to_owned()),
             listen: Some("127.0.0.1:2".into()),
@@ -169,7 +177,10 @@ mod tests {
         let bad = ServeArgs { listen: Some("pony".into()), ..ServeArgs::default() };
         assert!(matches!(Config::resolve(bad), Err(ConfigError::Value { name: "listen", .. })));
         let bad = ServeArgs { auth_strategy: Some("keystone".into()), ..ServeArgs::default() };
-        assert!(matches!(Config::resolve(bad), Err(ConfigError::Value { name: "auth-strategy", .. })));
+        assert!(matches!(
+            Config::resolve(bad),
+            Err(ConfigError::Value { name: "auth-strategy", .. })
+        ));
         let mut file = tempfile::NamedTempFile::new().expect("a file");
         writeln!(file, "lisen = \"127.0.0.1:1\"").expect("written");
         let bad = ServeArgs { config: Some(file.path().to_owned()), ..ServeArgs::default() };

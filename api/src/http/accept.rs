@@ -108,7 +108,13 @@ mod tests {
 
     #[test]
     fn json_is_taken_if_a_range_covers_it() {
-        for header in [None, Some(""), Some("*/*"), Some("application/*"), Some("text/html, application/json;q=0.1")] {
+        for header in [
+            None,
+            Some(""),
+            Some("*/*"),
+            Some("application/*"),
+            Some("text/html, application/json;q=0.1"),
+        ] {
             assert!(takes_json(header), "{header:?}");
         }
         for header in ["text/plain", "application/json;q=0", "application/json;q=0, */*"] {

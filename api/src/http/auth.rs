@@ -58,7 +58,12 @@ pub fn noauth2(headers: &HeaderMap) -> Option<Identity> {
 /// The caller of a request that needs none.
 #[must_use]
 pub fn nobody() -> Identity {
-    Identity { user: String::new(), project: String::new(), roles: Vec::new(), scope: Scope::Project }
+    Identity {
+        user: String::new(),
+        project: String::new(),
+        roles: Vec::new(),
+        scope: Scope::Project,
+    }
 }
 
 fn roles(headers: &HeaderMap, user: &str) -> Vec<String> {
@@ -121,7 +126,8 @@ mod tests {
         assert!(admin.has_role("admin"));
         let user = caller(&[("x-auth-token", "user")]).expect("a caller");
         assert!(user.roles.is_empty());
-        let demoted = caller(&[("x-auth-token", "admin"), ("x-roles", "Reader , ")]).expect("a caller");
+        let demoted =
+            caller(&[("x-auth-token", "admin"), ("x-roles", "Reader , ")]).expect("a caller");
         assert_eq!(demoted.roles, ["reader"]);
     }
 

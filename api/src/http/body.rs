@@ -81,7 +81,9 @@ mod tests {
     fn a_body_needs_a_type() {
         assert!(check_headers(&headers(&[])).is_ok());
         assert!(check_headers(&headers(&[("content-length", "0")])).is_ok());
-        assert!(check_headers(&headers(&[("content-length", "10"), ("content-type", "x/y")])).is_ok());
+        assert!(
+            check_headers(&headers(&[("content-length", "10"), ("content-type", "x/y")])).is_ok()
+        );
         let refused = check_headers(&headers(&[("content-length", "10")])).expect_err("no type");
         assert_eq!(refused.message, "content-type header required when content-length > 0");
     }
@@ -99,10 +101,14 @@ mod tests {
         for text in ["application/json", "application/json; charset=utf-8"] {
             assert!(check_json(&headers(&[("content-type", text)])).is_ok(), "{text}");
         }
-        for (text, told) in [("text/plain", "text/plain"), ("Application/JSON", "Application/JSON")] {
+        for (text, told) in [("text/plain", "text/plain"), ("Application/JSON", "Application/JSON")]
+        {
             let refused = check_json(&headers(&[("content-type", text)])).expect_err("no JSON");
             assert_eq!(refused.status, StatusCode::UNSUPPORTED_MEDIA_TYPE);
-            assert_eq!(refused.message, format!("The media type {told} is not supported, use application/json"));
+            assert_eq!(
+                refused.message,
+                format!("The media type {told} is not supported, use application/json")
+            );
         }
         let absent = check_json(&headers(&[])).expect_err("no type");
         assert_eq!(absent.message, "The media type None is not supported, use application/json");

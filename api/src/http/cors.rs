@@ -97,8 +97,10 @@ impl Cors {
             Some(value) => value.to_str().ok()?,
             None => "",
         };
-        let known = |name: &str| SIMPLE.contains(&name) || self.headers.iter().any(|own| own == name);
-        let mut names = names.split(',').map(|name| name.trim().to_lowercase()).filter(|name| !name.is_empty());
+        let known =
+            |name: &str| SIMPLE.contains(&name) || self.headers.iter().any(|own| own == name);
+        let mut names =
+            names.split(',').map(|name| name.trim().to_lowercase()).filter(|name| !name.is_empty());
         names.all(|name| known(&name)).then_some(Allowed { origin, method, headers })
     }
 }
@@ -115,7 +117,8 @@ mod tests {
     use http::HeaderName;
 
     fn cors() -> Cors {
-        Cors::new(Some("http://valid.example.com"), Some("OpenStack-API-Version")).expect("an origin")
+        Cors::new(Some("http://valid.example.com"), Some("OpenStack-API-Version"))
+            .expect("an origin")
     }
 
     fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
@@ -152,7 +155,11 @@ mod tests {
             &[valid],
             &[("origin", "http://other.example.com"), ("access-control-request-method", "GET")],
             &[valid, ("access-control-request-method", "BREW")],
-            &[valid, ("access-control-request-method", "GET"), ("access-control-request-headers", "x-secret")],
+            &[
+                valid,
+                ("access-control-request-method", "GET"),
+                ("access-control-request-headers", "x-secret"),
+            ],
         ];
         for case in cases {
             assert!(cors().preflight(&headers(case)).headers().is_empty(), "{case:?}");

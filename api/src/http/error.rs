@@ -22,7 +22,9 @@ pub fn render(
         return ("application/json", Bytes::from(unauthorized().to_string()));
     }
     match form {
-        ErrorForm::Json => ("application/json", Bytes::from(json(failure, version, request_id).to_string())),
+        ErrorForm::Json => {
+            ("application/json", Bytes::from(json(failure, version, request_id).to_string()))
+        }
         ErrorForm::Html => ("text/html; charset=utf-8", Bytes::from(html(failure))),
         ErrorForm::Plain => ("text/plain; charset=utf-8", Bytes::from(plain(failure))),
     }
@@ -120,7 +122,9 @@ fn opening(failure: &Failure) -> String {
         }
         StatusCode::FORBIDDEN => "Access was denied to this resource.",
         StatusCode::NOT_FOUND => "The resource could not be found.",
-        StatusCode::METHOD_NOT_ALLOWED => return format!("The method {subject} is not allowed for this resource."),
+        StatusCode::METHOD_NOT_ALLOWED => {
+            return format!("The method {subject} is not allowed for this resource.");
+        }
         StatusCode::NOT_ACCEPTABLE => {
             return format!(
                 "The resource could not be generated that was acceptable to your browser (content of type {subject}."
@@ -186,11 +190,16 @@ mod tests {
         let (kind, body) = render(&failure, ErrorForm::Html, None, "req-1");
         let body = String::from_utf8(body.to_vec()).expect("text");
         assert!(kind.starts_with("text/html"));
-        assert!(body.contains("The resource could not be found.") && body.contains("No &lt;such&gt; thing"));
+        assert!(
+            body.contains("The resource could not be found.")
+                && body.contains("No &lt;such&gt; thing")
+        );
         let (kind, body) = render(&failure, ErrorForm::Plain, None, "req-1");
         let body = String::from_utf8(body.to_vec()).expect("text");
         assert!(kind.starts_with("text/plain"));
-        assert!(body.contains("The resource could not be found.") && body.contains("No <such> thing"));
+        assert!(
+            body.contains("The resource could not be found.") && body.contains("No <such> thing")
+        );
     }
 
     #[test]

@@ -112,8 +112,10 @@ impl Failure {
     /// 405 with the methods that there are.
     #[must_use]
     pub fn method_not_allowed(method: &http::Method, allow: Option<String>) -> Self {
-        let mut failure =
-            Self::new(StatusCode::METHOD_NOT_ALLOWED, "The method specified is not allowed for this resource.");
+        let mut failure = Self::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "The method specified is not allowed for this resource.",
+        );
         failure.subject = Some(method.to_string());
         failure.allow = allow;
         failure
@@ -122,7 +124,8 @@ impl Failure {
     /// 406: the client does not take JSON.
     #[must_use]
     pub fn not_acceptable(accept: &str) -> Self {
-        let mut failure = Self::new(StatusCode::NOT_ACCEPTABLE, "Only application/json is provided");
+        let mut failure =
+            Self::new(StatusCode::NOT_ACCEPTABLE, "Only application/json is provided");
         failure.subject = Some(accept.to_owned());
         failure
     }

@@ -121,7 +121,9 @@ impl Version {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VersionError {
     /// Not two whole numbers: 400.
-    #[error("Invalid microversion: invalid version string: {0}; expected two whole numbers, such as 1.39")]
+    #[error(
+        "Invalid microversion: invalid version string: {0}; expected two whole numbers, such as 1.39"
+    )]
     Malformed(String),
     /// Two numbers outside of what is served: 406.
     #[error("Invalid microversion: Unacceptable version header: {0}")]
@@ -178,7 +180,10 @@ mod tests {
 
     #[test]
     fn of_several_entries_the_last_counts() {
-        assert_eq!(requested("placement 1.2, compute 2.1, Placement 1.28"), Ok(CONSUMER_GENERATIONS));
+        assert_eq!(
+            requested("placement 1.2, compute 2.1, Placement 1.28"),
+            Ok(CONSUMER_GENERATIONS)
+        );
     }
 
     #[test]

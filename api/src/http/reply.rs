@@ -1,7 +1,9 @@
 //! A successful answer, and how both kinds of answer become HTTP.
 
 use bytes::Bytes;
-use http::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, LAST_MODIFIED, LOCATION, RETRY_AFTER, VARY};
+use http::header::{
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, LAST_MODIFIED, LOCATION, RETRY_AFTER, VARY,
+};
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 use http_body_util::Full;
 use serde::Serialize;
@@ -78,7 +80,8 @@ impl Reply {
     /// # Errors
     /// 500 if the value cannot be JSON, which types of this crate always can.
     pub fn json<T: Serialize + ?Sized>(value: &T) -> Result<Self, Failure> {
-        let body = serde_json::to_vec(value).map_err(|error| Failure::internal(error.to_string()))?;
+        let body =
+            serde_json::to_vec(value).map_err(|error| Failure::internal(error.to_string()))?;
         Ok(Self::bytes(body))
     }
 
@@ -215,7 +218,8 @@ mod tests {
 
     #[test]
     fn no_body_means_no_content_type() {
-        let response = finish(Ok(Reply::no_content().location("/traits/CUSTOM_A")), &frame(Some(MAX)));
+        let response =
+            finish(Ok(Reply::no_content().location("/traits/CUSTOM_A")), &frame(Some(MAX)));
         assert!(response.headers().get(CONTENT_TYPE).is_none());
         assert_eq!(response.headers()[LOCATION], "http://example.com:8778/traits/CUSTOM_A");
         assert_eq!(response.headers()[VERSION_HEADER], "placement 1.39");
@@ -227,7 +231,10 @@ mod tests {
     fn caching_headers_come_with_1_15() {
         let reply = || Ok(Reply::bytes("{}").modified(0));
         let old = finish(reply(), &frame(Some(MIN)));
-        assert!(old.headers().get(CACHE_CONTROL).is_none() && old.headers().get(LAST_MODIFIED).is_none());
+        assert!(
+            old.headers().get(CACHE_CONTROL).is_none()
+                && old.headers().get(LAST_MODIFIED).is_none()
+        );
         let new = finish(reply(), &frame(Some(MAX)));
         assert_eq!(new.headers()[CACHE_CONTROL], "no-cache");
         assert_eq!(new.headers()[LAST_MODIFIED], "Thu, 01 Jan 1970 00:00:00 GMT");
@@ -238,6 +245,8 @@ mod tests {
         let unknown = finish(Err(Failure::bad_request("x")), &frame(None));
         assert!(unknown.headers().get(VERSION_HEADER).is_none());
         let broken = finish(Err(Failure::internal("x")), &frame(Some(MAX)));
-        assert!(broken.headers().get(VERSION_HEADER).is_none() && broken.headers().get(VARY).is_none());
+        assert!(
+            broken.headers().get(VERSION_HEADER).is_none() && broken.headers().get(VARY).is_none()
+        );
     }
 }

@@ -50,7 +50,13 @@ mod tests {
     fn only_ids_of_the_form_count() {
         let id = "req-1b5b2e3a-4c5d-4e6f-8a9b-0c1d2e3f4a5b";
         assert_eq!(sent(id).as_deref(), Some(id));
-        for text in ["", "req-", "req-1", "1b5b2e3a-4c5d-4e6f-8a9b-0c1d2e3f4a5b", "req-1b5b2e3a4c5d4e6f8a9b0c1d2e3f4a5b"] {
+        for text in [
+            "",
+            "req-",
+            "req-1",
+            "1b5b2e3a-4c5d-4e6f-8a9b-0c1d2e3f4a5b",
+            "req-1b5b2e3a4c5d4e6f8a9b0c1d2e3f4a5b",
+        ] {
             assert_eq!(sent(text), None, "{text}");
         }
     }

@@ -9,8 +9,8 @@ use smallvec::SmallVec;
 
 use super::failure::Failure;
 use super::microversion::{
-    self as mv, CANDIDATES, CLASS_PUT_ENSURES, DELETE_INVENTORIES, MIN, POST_ALLOCATIONS, PROJECT_USAGES,
-    PROVIDER_AGGREGATES, RESOURCE_CLASSES, TRAITS, Version,
+    self as mv, CANDIDATES, CLASS_PUT_ENSURES, DELETE_INVENTORIES, MIN, POST_ALLOCATIONS,
+    PROJECT_USAGES, PROVIDER_AGGREGATES, RESOURCE_CLASSES, TRAITS, Version,
 };
 use super::request::Params;
 
@@ -113,7 +113,6 @@ impl Operation {
     }
 }
 
-
 /// Which of the headers about bodies an operation looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Media {
@@ -142,7 +141,13 @@ pub struct Endpoint {
     pub rule: Option<&'static str>,
 }
 
-const fn on(method: Method, operation: Operation, since: Version, media: Media, rule: &'static str) -> Endpoint {
+const fn on(
+    method: Method,
+    operation: Operation,
+    since: Version,
+    media: Media,
+    rule: &'static str,
+) -> Endpoint {
     Endpoint { method, operation, since, media, rule: Some(rule) }
 }
 
@@ -163,7 +168,13 @@ const DELETE: Method = Method::DELETE;
 static ROUTES: &[Route] = &[
     Route {
         path: &[""],
-        endpoints: &[Endpoint { method: GET, operation: Op::ShowRoot, since: MIN, media: Any, rule: None }],
+        endpoints: &[Endpoint {
+            method: GET,
+            operation: Op::ShowRoot,
+            since: MIN,
+            media: Any,
+            rule: None,
+        }],
     },
     Route {
         path: &["allocations", "*"],
@@ -175,11 +186,23 @@ static ROUTES: &[Route] = &[
     },
     Route {
         path: &["allocations"],
-        endpoints: &[on(POST, Op::ManageAllocations, POST_ALLOCATIONS, Takes, "placement:allocations:manage")],
+        endpoints: &[on(
+            POST,
+            Op::ManageAllocations,
+            POST_ALLOCATIONS,
+            Takes,
+            "placement:allocations:manage",
+        )],
     },
     Route {
         path: &["allocation_candidates"],
-        endpoints: &[on(GET, Op::ListCandidates, CANDIDATES, Answers, "placement:allocation_candidates:list")],
+        endpoints: &[on(
+            GET,
+            Op::ListCandidates,
+            CANDIDATES,
+            Answers,
+            "placement:allocation_candidates:list",
+        )],
     },
     Route {
         path: &["resource_providers"],
@@ -199,9 +222,27 @@ static ROUTES: &[Route] = &[
     Route {
         path: &["resource_providers", "*", "inventories"],
         endpoints: &[
-            on(GET, Op::ListInventories, MIN, Answers, "placement:resource_providers:inventories:list"),
-            on(POST, Op::CreateInventory, MIN, Takes, "placement:resource_providers:inventories:create"),
-            on(PUT, Op::ReplaceInventories, MIN, Takes, "placement:resource_providers:inventories:update"),
+            on(
+                GET,
+                Op::ListInventories,
+                MIN,
+                Answers,
+                "placement:resource_providers:inventories:list",
+            ),
+            on(
+                POST,
+                Op::CreateInventory,
+                MIN,
+                Takes,
+                "placement:resource_providers:inventories:create",
+            ),
+            on(
+                PUT,
+                Op::ReplaceInventories,
+                MIN,
+                Takes,
+                "placement:resource_providers:inventories:update",
+            ),
             on(
                 DELETE,
                 Op::DeleteInventories,
@@ -214,19 +255,49 @@ static ROUTES: &[Route] = &[
     Route {
         path: &["resource_providers", "*", "inventories", "*"],
         endpoints: &[
-            on(GET, Op::ShowInventory, MIN, Answers, "placement:resource_providers:inventories:show"),
-            on(PUT, Op::UpdateInventory, MIN, Takes, "placement:resource_providers:inventories:update"),
-            on(DELETE, Op::DeleteInventory, MIN, Any, "placement:resource_providers:inventories:delete"),
+            on(
+                GET,
+                Op::ShowInventory,
+                MIN,
+                Answers,
+                "placement:resource_providers:inventories:show",
+            ),
+            on(
+                PUT,
+                Op::UpdateInventory,
+                MIN,
+                Takes,
+                "placement:resource_providers:inventories:update",
+            ),
+            on(
+                DELETE,
+                Op::DeleteInventory,
+                MIN,
+                Any,
+                "placement:resource_providers:inventories:delete",
+            ),
         ],
     },
     Route {
         path: &["resource_providers", "*", "usages"],
-        endpoints: &[on(GET, Op::ShowProviderUsages, MIN, Answers, "placement:resource_providers:usages")],
+        endpoints: &[on(
+            GET,
+            Op::ShowProviderUsages,
+            MIN,
+            Answers,
+            "placement:resource_providers:usages",
+        )],
     },
     Route {
         path: &["resource_providers", "*", "aggregates"],
         endpoints: &[
-            on(GET, Op::ListAggregates, PROVIDER_AGGREGATES, Answers, "placement:resource_providers:aggregates:list"),
+            on(
+                GET,
+                Op::ListAggregates,
+                PROVIDER_AGGREGATES,
+                Answers,
+                "placement:resource_providers:aggregates:list",
+            ),
             on(
                 PUT,
                 Op::ReplaceAggregates,
@@ -249,12 +320,33 @@ static ROUTES: &[Route] = &[
     Route {
         path: &["resource_providers", "*", "traits"],
         endpoints: &[
-            on(GET, Op::ListProviderTraits, TRAITS, Answers, "placement:resource_providers:traits:list"),
-            on(PUT, Op::ReplaceProviderTraits, TRAITS, Takes, "placement:resource_providers:traits:update"),
-            on(DELETE, Op::DeleteProviderTraits, TRAITS, Any, "placement:resource_providers:traits:delete"),
+            on(
+                GET,
+                Op::ListProviderTraits,
+                TRAITS,
+                Answers,
+                "placement:resource_providers:traits:list",
+            ),
+            on(
+                PUT,
+                Op::ReplaceProviderTraits,
+                TRAITS,
+                Takes,
+                "placement:resource_providers:traits:update",
+            ),
+            on(
+                DELETE,
+                Op::DeleteProviderTraits,
+                TRAITS,
+                Any,
+                "placement:resource_providers:traits:delete",
+            ),
         ],
     },
-    Route { path: &["traits"], endpoints: &[on(GET, Op::ListTraits, TRAITS, Answers, "placement:traits:list")] },
+    Route {
+        path: &["traits"],
+        endpoints: &[on(GET, Op::ListTraits, TRAITS, Answers, "placement:traits:list")],
+    },
     Route {
         path: &["traits", "*"],
         endpoints: &[
@@ -284,7 +376,10 @@ static ROUTES: &[Route] = &[
             on(DELETE, Op::DeleteClass, RESOURCE_CLASSES, Any, "placement:resource_classes:delete"),
         ],
     },
-    Route { path: &["usages"], endpoints: &[on(GET, Op::ShowUsages, PROJECT_USAGES, Answers, "placement:usages")] },
+    Route {
+        path: &["usages"],
+        endpoints: &[on(GET, Op::ShowUsages, PROJECT_USAGES, Answers, "placement:usages")],
+    },
     Route {
         path: &["reshaper"],
         endpoints: &[on(POST, Op::Reshape, mv::RESHAPER, Takes, "placement:reshaper:reshape")],
@@ -293,9 +388,18 @@ static ROUTES: &[Route] = &[
         path: &["ledger", "v1", "commands"],
         endpoints: &[on(POST, Op::LedgerCommands, MIN, Any, "ledger:commands")],
     },
-    Route { path: &["ledger", "v1", "events"], endpoints: &[on(GET, Op::LedgerEvents, MIN, Any, "ledger:events")] },
-    Route { path: &["ledger", "v1", "moves"], endpoints: &[on(GET, Op::LedgerMoves, MIN, Any, "ledger:moves")] },
-    Route { path: &["ledger", "v1", "moves", "*"], endpoints: &[on(GET, Op::LedgerMove, MIN, Any, "ledger:moves")] },
+    Route {
+        path: &["ledger", "v1", "events"],
+        endpoints: &[on(GET, Op::LedgerEvents, MIN, Any, "ledger:events")],
+    },
+    Route {
+        path: &["ledger", "v1", "moves"],
+        endpoints: &[on(GET, Op::LedgerMoves, MIN, Any, "ledger:moves")],
+    },
+    Route {
+        path: &["ledger", "v1", "moves", "*"],
+        endpoints: &[on(GET, Op::LedgerMove, MIN, Any, "ledger:moves")],
+    },
     Route {
         path: &["ledger", "v1", "consumers", "*", "history"],
         endpoints: &[on(GET, Op::LedgerConsumerHistory, MIN, Any, "ledger:history")],
@@ -314,7 +418,10 @@ static ROUTES: &[Route] = &[
 pub fn find(method: &Method, path: &str) -> Result<(&'static Endpoint, Params), Failure> {
     let path: Cow<'_, str> = percent_decode_str(path).decode_utf8_lossy();
     let parts: SmallVec<[&str; 6]> = path.strip_prefix('/').unwrap_or(&path).split('/').collect();
-    let route = ROUTES.iter().find(|route| matches(route.path, &parts)).ok_or_else(|| Failure::not_found(""))?;
+    let route = ROUTES
+        .iter()
+        .find(|route| matches(route.path, &parts))
+        .ok_or_else(|| Failure::not_found(""))?;
     match route.endpoints.iter().find(|endpoint| endpoint.method == *method) {
         Some(endpoint) => Ok((endpoint, params(route.path, &parts))),
         None => Err(Failure::method_not_allowed(method, Some(allow(route)))),
@@ -322,7 +429,8 @@ pub fn find(method: &Method, path: &str) -> Result<(&'static Endpoint, Params), 
 }
 
 fn matches(pattern: &[&str], parts: &[&str]) -> bool {
-    let fits = |(pattern, part): (&&str, &&str)| pattern == part || (*pattern == "*" && !part.is_empty());
+    let fits =
+        |(pattern, part): (&&str, &&str)| pattern == part || (*pattern == "*" && !part.is_empty());
     pattern.len() == parts.len() && pattern.iter().zip(parts).all(fits)
 }
 
@@ -332,7 +440,8 @@ fn params(pattern: &[&str], parts: &[&str]) -> Params {
 }
 
 fn allow(route: &Route) -> String {
-    let methods: Vec<&str> = route.endpoints.iter().map(|endpoint| endpoint.method.as_str()).collect();
+    let methods: Vec<&str> =
+        route.endpoints.iter().map(|endpoint| endpoint.method.as_str()).collect();
     methods.join(", ")
 }
 
@@ -365,7 +474,9 @@ mod tests {
     use http::StatusCode;
 
     fn operation(method: Method, path: &str) -> Result<Operation, StatusCode> {
-        find(&method, path).map(|(endpoint, _)| endpoint.operation).map_err(|failure| failure.status)
+        find(&method, path)
+            .map(|(endpoint, _)| endpoint.operation)
+            .map_err(|failure| failure.status)
     }
 
     #[test]
@@ -373,19 +484,29 @@ mod tests {
         assert_eq!(operation(GET, "/"), Ok(Op::ShowRoot));
         assert_eq!(operation(GET, ""), Ok(Op::ShowRoot));
         assert_eq!(operation(PUT, "/allocations/x"), Ok(Op::ReplaceAllocations));
-        assert_eq!(operation(DELETE, "/resource_providers/x/inventories/VCPU"), Ok(Op::DeleteInventory));
+        assert_eq!(
+            operation(DELETE, "/resource_providers/x/inventories/VCPU"),
+            Ok(Op::DeleteInventory)
+        );
     }
 
     #[test]
     fn stray_slashes_lead_nowhere() {
-        for path in ["/traits/", "//traits", "/resource_providers//inventories", "/nothing", "/resource_providers/x/y"] {
+        for path in [
+            "/traits/",
+            "//traits",
+            "/resource_providers//inventories",
+            "/nothing",
+            "/resource_providers/x/y",
+        ] {
             assert_eq!(operation(GET, path), Err(StatusCode::NOT_FOUND), "{path}");
         }
     }
 
     #[test]
     fn params_are_decoded() {
-        let (_, params) = find(&GET, "/resource_providers/a%20b/inventories/%E2%98%83").expect("a route");
+        let (_, params) =
+            find(&GET, "/resource_providers/a%20b/inventories/%E2%98%83").expect("a route");
         assert_eq!(params.as_slice(), ["a b", "☃"]);
     }
 
@@ -417,7 +538,9 @@ mod tests {
             roles: vec!["service".to_owned()],
             scope: crate::http::auth::Scope::Project,
         };
-        for rule in ROUTES.iter().flat_map(|route| route.endpoints).filter_map(|endpoint| endpoint.rule) {
+        for rule in
+            ROUTES.iter().flat_map(|route| route.endpoints).filter_map(|endpoint| endpoint.rule)
+        {
             assert!(policy.check(rule, &admin, None).is_ok(), "{rule}");
         }
     }

@@ -55,7 +55,9 @@ pub async fn submit(app: &App, request: &Request) -> Result<Reply, Failure> {
 
 fn done(answer: &Answer) -> Done {
     let unchanged = match &answer.outcome {
-        Outcome::Accepted { unchanged } => unchanged.iter().map(|why| why.as_ref().map(|why| json!(why))).collect(),
+        Outcome::Accepted { unchanged } => {
+            unchanged.iter().map(|why| why.as_ref().map(|why| json!(why))).collect()
+        }
         Outcome::Refused { .. } => Vec::new(),
     };
     Done {
@@ -63,7 +65,10 @@ fn done(answer: &Answer) -> Done {
         sequence: answer.sequence,
         repeated: answer.repeated,
         unchanged,
-        events: answer.events().map(|(header, event)| EventBody::new(header, event.body_json())).collect(),
+        events: answer
+            .events()
+            .map(|(header, event)| EventBody::new(header, event.body_json()))
+            .collect(),
     }
 }
 
@@ -115,7 +120,9 @@ mod tests {
 
     #[test]
     fn mistakes_are_told() {
-        let told = read(Form::Json, br#"{"create_trait": {"nam": "CUSTOM_A"}}"#).expect_err("misspelt").message;
+        let told = read(Form::Json, br#"{"create_trait": {"nam": "CUSTOM_A"}}"#)
+            .expect_err("misspelt")
+            .message;
         assert!(told.contains("nam"), "{told}");
         let told = read(Form::Json, br#"{"fly": {}}"#).expect_err("unknown").message;
         assert!(told.contains("fly"), "{told}");

@@ -101,7 +101,9 @@ fn key_of(query: &Query) -> Result<Option<IndexKey>, Failure> {
         });
     }
     if keys.len() > 1 {
-        return Err(Failure::bad_request("Only one of consumer, provider, move and request_id can be given."));
+        return Err(Failure::bad_request(
+            "Only one of consumer, provider, move and request_id can be given.",
+        ));
     }
     Ok(keys.pop())
 }
@@ -109,12 +111,12 @@ fn key_of(query: &Query) -> Result<Option<IndexKey>, Failure> {
 fn page(query: &Query, key: Option<IndexKey>) -> Result<Page, Failure> {
     let number = |name: &str| match query.last(name) {
         None => Ok(None),
-        Some(text) => text
-            .parse::<u64>()
-            .map(Some)
-            .map_err(|_| Failure::bad_request(format!("{name} has to be a whole number, not {text}."))),
+        Some(text) => text.parse::<u64>().map(Some).map_err(|_| {
+            Failure::bad_request(format!("{name} has to be a whole number, not {text}."))
+        }),
     };
-    let limit = number("limit")?.map_or(PAGE, |limit| usize::try_from(limit).unwrap_or(LARGEST_PAGE));
+    let limit =
+        number("limit")?.map_or(PAGE, |limit| usize::try_from(limit).unwrap_or(LARGEST_PAGE));
     Ok(Page {
         key,
         kind: query.last("kind").map(str::to_owned),

@@ -31,8 +31,9 @@ impl Form {
         let essence = given.split(';').next().unwrap_or_default().trim();
         Self::named(essence).ok_or_else(|| {
             let mut failure = Failure::unsupported_media_type(Some(essence));
-            failure.message =
-                format!("The media type {essence} is not supported, use application/json or {MESSAGEPACK}");
+            failure.message = format!(
+                "The media type {essence} is not supported, use application/json or {MESSAGEPACK}"
+            );
             failure
         })
     }
@@ -40,15 +41,19 @@ impl Form {
     /// The form of the answer: MessagePack if the client accepts that first, else JSON.
     #[must_use]
     pub fn of_answer(headers: &HeaderMap) -> Self {
-        let accepted = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let mut named = accepted.split(',').filter_map(|range| Self::named(range.split(';').next()?.trim()));
+        let accepted =
+            headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let mut named =
+            accepted.split(',').filter_map(|range| Self::named(range.split(';').next()?.trim()));
         named.next().unwrap_or(Self::Json)
     }
 
     fn named(essence: &str) -> Option<Self> {
         match essence.to_ascii_lowercase().as_str() {
             "application/json" => Some(Self::Json),
-            MESSAGEPACK | "application/vnd.msgpack" | "application/x-msgpack" => Some(Self::MessagePack),
+            MESSAGEPACK | "application/vnd.msgpack" | "application/x-msgpack" => {
+                Some(Self::MessagePack)
+            }
             _ => None,
         }
     }
@@ -74,7 +79,8 @@ impl Form {
         match self {
             Self::Json => Reply::json(value),
             Self::MessagePack => {
-                let body = rmp_serde::to_vec_named(value).map_err(|error| Failure::internal(error.to_string()))?;
+                let body = rmp_serde::to_vec_named(value)
+                    .map_err(|error| Failure::internal(error.to_string()))?;
                 Ok(Reply { content_type: MESSAGEPACK, ..Reply::bytes(body) })
             }
         }
@@ -98,7 +104,10 @@ mod tests {
         let packed = headers(CONTENT_TYPE, "application/vnd.msgpack; x=y");
         assert_eq!(Form::of_body(&packed).ok(), Some(Form::MessagePack));
         assert!(Form::of_body(&headers(CONTENT_TYPE, "text/plain")).is_err());
-        assert_eq!(Form::of_answer(&headers(ACCEPT, "application/msgpack, application/json")), Form::MessagePack);
+        assert_eq!(
+            Form::of_answer(&headers(ACCEPT, "application/msgpack, application/json")),
+            Form::MessagePack
+        );
         assert_eq!(Form::of_answer(&headers(ACCEPT, "*/*")), Form::Json);
     }
 

@@ -45,11 +45,10 @@ pub fn list(app: &App, request: &Request) -> Result<Reply, Failure> {
 pub fn show(app: &App, request: &Request) -> Result<Reply, Failure> {
     let text = request.param(0);
     let view = app.view();
-    let entry = text
-        .parse::<MoveId>()
-        .ok()
-        .and_then(|id| view.moves().get(id))
-        .ok_or_else(|| Failure::not_found(format!("No move {text} is kept. Its events may still be.")))?;
+    let entry =
+        text.parse::<MoveId>().ok().and_then(|id| view.moves().get(id)).ok_or_else(|| {
+            Failure::not_found(format!("No move {text} is kept. Its events may still be."))
+        })?;
     let mut body = shown(&view, entry);
     body["sequence"] = view.sequence().into();
     Reply::json(&body)
@@ -66,17 +65,22 @@ struct Filter {
 
 impl Filter {
     fn parse(query: &str) -> Result<Self, Failure> {
-        let mut filter = Self { consumer: None, state: None, kind: None, live: None, after: 0, limit: PAGE };
+        let mut filter =
+            Self { consumer: None, state: None, kind: None, live: None, after: 0, limit: PAGE };
         let query = Query::parse(query)?;
         for (name, value) in query.pairs() {
             let bad = || Failure::bad_request(format!("{name} cannot be {value}."));
             match name {
                 "consumer" => filter.consumer = Some(value.parse().map_err(|_| bad())?),
                 "state" => filter.state = Some(value.to_owned()),
-                "kind" => filter.kind = Some(serde_json::from_value(value.into()).map_err(|_| bad())?),
+                "kind" => {
+                    filter.kind = Some(serde_json::from_value(value.into()).map_err(|_| bad())?)
+                }
                 "live" => filter.live = Some(value.parse().map_err(|_| bad())?),
                 "after" => filter.after = value.parse().map_err(|_| bad())?,
-                "limit" => filter.limit = value.parse::<usize>().map_err(|_| bad())?.clamp(1, LARGEST_PAGE),
+                "limit" => {
+                    filter.limit = value.parse::<usize>().map_err(|_| bad())?.clamp(1, LARGEST_PAGE)
+                }
                 other => return Err(Failure::bad_request(format!("There is no filter {other}."))),
             }
         }

@@ -21,7 +21,8 @@ use crate::schema;
 pub fn list(app: &App, request: &Request) -> Result<Reply, Failure> {
     let view = app.view();
     let (_, provider) = lookup::known_provider(&view, request.param(0))?;
-    let names: Vec<&str> = provider.aggregates.iter().map(|id| &**view.aggregates().name(*id)).collect();
+    let names: Vec<&str> =
+        provider.aggregates.iter().map(|id| &**view.aggregates().name(*id)).collect();
     answer(&names, provider.generation, request.version)
 }
 
@@ -35,12 +36,19 @@ pub async fn replace(app: &App, request: &Request) -> Result<Reply, Failure> {
         let view = app.view();
         lookup::known_provider(&view, request.param(0))?.1.uuid
     };
-    let body = schema::parse_checked(&request.body, schema::aggregates::REPLACE.at(request.version))?;
+    let body =
+        schema::parse_checked(&request.body, schema::aggregates::REPLACE.at(request.version))?;
     let with_generation = request.version >= AGGREGATE_GENERATION;
     let list = if with_generation { &body["aggregates"] } else { &body };
-    let aggregates: Vec<String> =
-        list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
-    let generation = with_generation.then(|| numbers::generation(&body["resource_provider_generation"]));
+    let aggregates: Vec<String> = list
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+        .collect();
+    let generation =
+        with_generation.then(|| numbers::generation(&body["resource_provider_generation"]));
     let command = SetAggregates { provider, generation, aggregates: aggregates.clone() };
     let about = About::Associations(provider);
     let accepted = app.submit(request, Command::SetAggregates(command), about).await?;

@@ -16,7 +16,8 @@ use serde_json::Value;
 use super::{lookup, numbers};
 use crate::http::failure::Failure;
 use crate::http::microversion::{
-    ALLOCATIONS_BY_PROVIDER, CONSUMER_GENERATIONS, CONSUMER_TYPES, MAPPINGS, PROJECT_AND_USER, Version,
+    ALLOCATIONS_BY_PROVIDER, CONSUMER_GENERATIONS, CONSUMER_TYPES, MAPPINGS, PROJECT_AND_USER,
+    Version,
 };
 use crate::schema::{self, Schema, is_lenient_uuid};
 
@@ -27,7 +28,11 @@ const NOBODY: &str = "00000000-0000-0000-0000-000000000000";
 ///
 /// # Errors
 /// 400.
-pub fn put(body: &[u8], consumer: ConsumerUuid, version: Version) -> Result<ConsumerWrite, Failure> {
+pub fn put(
+    body: &[u8],
+    consumer: ConsumerUuid,
+    version: Version,
+) -> Result<ConsumerWrite, Failure> {
     if let Some(form) = fast::<Form<'_>>(body, version)
         && form.is_valid(version)
     {
@@ -46,7 +51,10 @@ pub fn post(body: &[u8], version: Version) -> Result<Vec<ConsumerWrite>, Failure
         && !forms.is_empty()
         && forms.values().all(|form| form.is_valid(version))
     {
-        return Ok(forms.into_iter().map(|(key, form)| form.into_write(ConsumerUuid(key.0))).collect());
+        return Ok(forms
+            .into_iter()
+            .map(|(key, form)| form.into_write(ConsumerUuid(key.0)))
+            .collect());
     }
     let schema: &Schema = schema::allocations::MANAGE.at(version);
     writes_of(&schema::parse_checked(body, schema)?, version)
@@ -143,11 +151,15 @@ impl Form<'_> {
         let holdings = self.allocations.into_iter();
         ConsumerWrite {
             consumer,
-            allocations: holdings.map(|(provider, on)| (ProviderUuid(provider.0), on.resources)).collect(),
+            allocations: holdings
+                .map(|(provider, on)| (ProviderUuid(provider.0), on.resources))
+                .collect(),
             project_id: self.project_id.into_owned(),
             user_id: self.user_id.into_owned(),
             consumer_type: self.consumer_type.map(Cow::into_owned),
-            generation: self.consumer_generation.map_or(GenerationCheck::Unchecked, GenerationCheck::Is),
+            generation: self
+                .consumer_generation
+                .map_or(GenerationCheck::Unchecked, GenerationCheck::Is),
         }
     }
 }
@@ -158,7 +170,8 @@ fn is_id(text: &str) -> bool {
 }
 
 fn is_upper(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
+    !text.is_empty()
+        && text.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
 }
 
 fn is_amounts(resources: &Resources) -> bool {
@@ -170,13 +183,19 @@ fn is_mapping(mappings: &BTreeMap<Cow<'_, str>, Vec<Cow<'_, str>>>) -> bool {
     let allowed = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
     let is_suffix = |text: &str| text.len() <= LONGEST && text.bytes().all(allowed);
     let entry = |(suffix, providers): (&Cow<'_, str>, &Vec<Cow<'_, str>>)| {
-        is_suffix(suffix) && !providers.is_empty() && providers.iter().all(|uuid| is_lenient_uuid(uuid))
+        is_suffix(suffix)
+            && !providers.is_empty()
+            && providers.iter().all(|uuid| is_lenient_uuid(uuid))
     };
     !mappings.is_empty() && mappings.iter().all(entry)
 }
 
 /// The write of a value that a schema has checked.
-fn write_of(value: &Value, consumer: ConsumerUuid, version: Version) -> Result<ConsumerWrite, Failure> {
+fn write_of(
+    value: &Value,
+    consumer: ConsumerUuid,
+    version: Version,
+) -> Result<ConsumerWrite, Failure> {
     let text = |name: &str| value[name].as_str().map(str::to_owned);
     let owner = |name: &str| match version >= PROJECT_AND_USER {
         true => text(name).unwrap_or_default(),
@@ -190,7 +209,11 @@ fn write_of(value: &Value, consumer: ConsumerUuid, version: Version) -> Result<C
     let allocations = &value["allocations"];
     Ok(ConsumerWrite {
         consumer,
-        allocations: if allocations.is_array() { listed(allocations)? } else { by_provider(allocations)? },
+        allocations: if allocations.is_array() {
+            listed(allocations)?
+        } else {
+            by_provider(allocations)?
+        },
         project_id: owner("project_id"),
         user_id: owner("user_id"),
         consumer_type: text("consumer_type"),
@@ -201,7 +224,9 @@ fn write_of(value: &Value, consumer: ConsumerUuid, version: Version) -> Result<C
 /// The form before 1.12. Of a provider named twice the last entry counts.
 fn listed(allocations: &Value) -> Result<Holding, Failure> {
     let entries = allocations.as_array().into_iter().flatten();
-    entries.map(|entry| on(entry["resource_provider"]["uuid"].as_str().unwrap_or_default(), entry)).collect()
+    entries
+        .map(|entry| on(entry["resource_provider"]["uuid"].as_str().unwrap_or_default(), entry))
+        .collect()
 }
 
 fn by_provider(allocations: &Value) -> Result<Holding, Failure> {
@@ -211,7 +236,9 @@ fn by_provider(allocations: &Value) -> Result<Holding, Failure> {
 fn on(uuid: &str, entry: &Value) -> Result<(ProviderUuid, Resources), Failure> {
     // A spelling that is not canonical names no provider.
     let provider = lookup::provider_uuid(uuid).ok_or_else(|| {
-        Failure::bad_request(format!("Allocation for resource provider '{uuid}' that does not exist."))
+        Failure::bad_request(format!(
+            "Allocation for resource provider '{uuid}' that does not exist."
+        ))
     })?;
     let resources = entry["resources"].as_object().into_iter().flatten();
     let resources = resources.map(|(class, amount)| (class.clone(), numbers::unsigned(amount)));

@@ -10,7 +10,9 @@ use super::{allocation_forms, lookup};
 use crate::app::App;
 use crate::http::failure::Failure;
 use crate::http::last_modified;
-use crate::http::microversion::{ALLOCATIONS_BY_PROVIDER, CONSUMER_GENERATIONS, CONSUMER_TYPES, Version};
+use crate::http::microversion::{
+    ALLOCATIONS_BY_PROVIDER, CONSUMER_GENERATIONS, CONSUMER_TYPES, Version,
+};
 use crate::http::reply::Reply;
 use crate::http::request::Request;
 use crate::refusals::About;
@@ -52,7 +54,10 @@ pub fn list(app: &App, request: &Request) -> Result<Reply, Failure> {
 /// Writes allocations, which are in the order of their providers.
 fn write_by_provider(out: &mut String, view: &State, allocations: &[Allocation]) {
     for (n, chunk) in allocations.chunk_by(|a, b| a.provider == b.provider).enumerate() {
-        let Some(provider) = chunk.first().and_then(|first| view.provider_row(first.provider)) else { continue };
+        let Some(provider) = chunk.first().and_then(|first| view.provider_row(first.provider))
+        else {
+            continue;
+        };
         let comma = if n > 0 { "," } else { "" };
         let _ = write!(out, "{comma}\"{}\":{{\"resources\":{{", provider.uuid);
         write_amounts(out, view, chunk);
@@ -64,7 +69,12 @@ fn write_by_provider(out: &mut String, view: &State, allocations: &[Allocation])
 pub fn write_amounts(out: &mut String, view: &State, allocations: &[Allocation]) {
     for (n, allocation) in allocations.iter().enumerate() {
         let comma = if n > 0 { "," } else { "" };
-        let _ = write!(out, "{comma}\"{}\":{}", view.classes().name(allocation.class), allocation.amount);
+        let _ = write!(
+            out,
+            "{comma}\"{}\":{}",
+            view.classes().name(allocation.class),
+            allocation.amount
+        );
     }
 }
 

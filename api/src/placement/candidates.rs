@@ -30,7 +30,9 @@ pub fn list(app: &App, request: &Request) -> Result<Reply, Failure> {
 
 fn unknown(error: &NameError) -> Failure {
     Failure::bad_request(match error {
-        NameError::UnknownClass(_) => format!("Invalid resource class in resources parameter: {error}"),
+        NameError::UnknownClass(_) => {
+            format!("Invalid resource class in resources parameter: {error}")
+        }
         NameError::UnknownTraits(_) => error.to_string(),
     })
 }
@@ -64,6 +66,8 @@ fn condition(names: Vec<String>) -> TraitCondition {
 }
 
 fn root(traits: Traits) -> RootTraits {
-    RootTraits { required: traits.required.into_iter().flatten().collect(), forbidden: traits.forbidden }
+    RootTraits {
+        required: traits.required.into_iter().flatten().collect(),
+        forbidden: traits.forbidden,
+    }
 }
-

@@ -9,7 +9,8 @@ use projector::candidates::{Candidate, CandidateIndex, Found, Query};
 use uuid::Uuid;
 
 use crate::http::microversion::{
-    ALLOCATIONS_BY_PROVIDER, CANDIDATES_REQUIRED, MAPPINGS, NESTED_CANDIDATES, SUMMARIES_ALL_CLASSES, Version,
+    ALLOCATIONS_BY_PROVIDER, CANDIDATES_REQUIRED, MAPPINGS, NESTED_CANDIDATES,
+    SUMMARIES_ALL_CLASSES, Version,
 };
 
 /// Writes the body.
@@ -93,7 +94,11 @@ impl Writer<'_> {
     fn listed(&self, out: &mut String, candidate: Candidate<'_>) {
         out.push_str("{\"allocations\":[");
         for (n, (provider, amounts)) in candidate.parts().iter().enumerate() {
-            out.push_str(if n > 0 { ",{\"resource_provider\":{\"uuid\":\"" } else { "{\"resource_provider\":{\"uuid\":\"" });
+            out.push_str(if n > 0 {
+                ",{\"resource_provider\":{\"uuid\":\""
+            } else {
+                "{\"resource_provider\":{\"uuid\":\""
+            });
             self.uuid(out, *provider);
             out.push_str("\"},\"resources\":");
             out.push_str(&self.amounts[*amounts as usize]);

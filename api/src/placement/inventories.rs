@@ -28,7 +28,8 @@ pub fn list(app: &App, request: &Request) -> Result<Reply, Failure> {
     let text = request.param(0);
     let (_, provider) =
         lookup::provider(&view, text).ok_or_else(|| lookup::unknown_provider_twice(text, " : "))?;
-    let inventories = provider.inventories.iter().map(|row| (&**view.classes().name(row.class), &row.inventory));
+    let inventories =
+        provider.inventories.iter().map(|row| (&**view.classes().name(row.class), &row.inventory));
     let reply = Reply::json(&set(provider.generation, inventories))?;
     let newest = provider.inventories.iter().map(|row| row.touched_at().micros()).max();
     Ok(match newest {
@@ -46,11 +47,10 @@ pub fn show(app: &App, request: &Request) -> Result<Reply, Failure> {
     let (text, class) = (request.param(0), request.param(1));
     let (_, provider) =
         lookup::provider(&view, text).ok_or_else(|| lookup::unknown_provider_twice(text, " : "))?;
-    let row = view
-        .classes()
-        .id(class)
-        .and_then(|id| provider.inventory(id))
-        .ok_or_else(|| Failure::not_found(format!("No inventory of class {class} for {text}")))?;
+    let row =
+        view.classes().id(class).and_then(|id| provider.inventory(id)).ok_or_else(|| {
+            Failure::not_found(format!("No inventory of class {class} for {text}"))
+        })?;
     let body = one(provider.generation, &row.inventory);
     Ok(Reply::json(&body)?.modified(row.touched_at().micros()))
 }
@@ -61,12 +61,14 @@ pub fn show(app: &App, request: &Request) -> Result<Reply, Failure> {
 /// 400, 404 or 409.
 pub async fn create(app: &App, request: &Request) -> Result<Reply, Failure> {
     let provider = existing(&app.view(), request)?;
-    let body = schema::parse_checked(&request.body, schema::inventories::CREATE.at(request.version))?;
+    let body =
+        schema::parse_checked(&request.body, schema::inventories::CREATE.at(request.version))?;
     let class = body["resource_class"].as_str().unwrap_or_default().to_owned();
     let inventory = record(&body);
     let change = InventoryChange::Create(class.clone(), inventory);
     let command = change_of(provider, None, change, request.version);
-    let accepted = app.submit(request, command, About::CreateInventory(provider, request.version)).await?;
+    let accepted =
+        app.submit(request, command, About::CreateInventory(provider, request.version)).await?;
     let body = one(generation_after(app, &accepted, provider), &inventory);
     let location = format!("/resource_providers/{provider}/inventories/{class}");
     let reply = Reply::json(&body)?.status(StatusCode::CREATED).location(location);
@@ -79,12 +81,14 @@ pub async fn create(app: &App, request: &Request) -> Result<Reply, Failure> {
 /// 400, 404 or 409.
 pub async fn update(app: &App, request: &Request) -> Result<Reply, Failure> {
     let provider = existing(&app.view(), request)?;
-    let body = schema::parse_checked(&request.body, schema::inventories::UPDATE.at(request.version))?;
+    let body =
+        schema::parse_checked(&request.body, schema::inventories::UPDATE.at(request.version))?;
     let inventory = record(&body);
     let generation = numbers::generation(&body["resource_provider_generation"]);
     let change = InventoryChange::Update(request.param(1).to_owned(), inventory);
     let command = change_of(provider, Some(generation), change, request.version);
-    let accepted = app.submit(request, command, About::UpdateInventory(provider, request.version)).await?;
+    let accepted =
+        app.submit(request, command, About::UpdateInventory(provider, request.version)).await?;
     let body = one(generation_after(app, &accepted, provider), &inventory);
     Ok(Reply::json(&body)?.modified(last_modified::now()))
 }
@@ -95,7 +99,8 @@ pub async fn update(app: &App, request: &Request) -> Result<Reply, Failure> {
 /// 400, 404 or 409.
 pub async fn replace(app: &App, request: &Request) -> Result<Reply, Failure> {
     let provider = existing(&app.view(), request)?;
-    let body = schema::parse_checked(&request.body, schema::inventories::REPLACE.at(request.version))?;
+    let body =
+        schema::parse_checked(&request.body, schema::inventories::REPLACE.at(request.version))?;
     let unknown = |class: &str| {
         Failure::bad_request(format!(
             "Unknown resource class in inventory for resource provider {provider}: No such resource class {class}."
@@ -105,7 +110,8 @@ pub async fn replace(app: &App, request: &Request) -> Result<Reply, Failure> {
     let generation = numbers::generation(&body["resource_provider_generation"]);
     let change = InventoryChange::ReplaceAll(inventories.clone());
     let command = change_of(provider, Some(generation), change, request.version);
-    let accepted = app.submit(request, command, About::ReplaceInventories(provider, request.version)).await?;
+    let accepted =
+        app.submit(request, command, About::ReplaceInventories(provider, request.version)).await?;
     let generation = generation_after(app, &accepted, provider);
     let shown = inventories.iter().map(|(class, inventory)| (class.as_str(), inventory));
     let reply = Reply::json(&set(generation, shown))?;

@@ -42,7 +42,10 @@ pub fn provider<'a>(view: &'a State, text: &str) -> Option<(ProviderId, &'a Arc<
 ///
 /// # Errors
 /// 404 in the words of most routes.
-pub fn known_provider<'a>(view: &'a State, text: &str) -> Result<(ProviderId, &'a Arc<Provider>), Failure> {
+pub fn known_provider<'a>(
+    view: &'a State,
+    text: &str,
+) -> Result<(ProviderId, &'a Arc<Provider>), Failure> {
     provider(view, text).ok_or_else(|| Failure::not_found(unknown_provider(text)))
 }
 
@@ -66,7 +69,9 @@ mod tests {
     #[test]
     fn only_canonical_uuids_name_anything() {
         assert!(canonical("0123abcd-0123-abcd-0123-abcd0123abcd").is_some());
-        for text in ["0123ABCD-0123-abcd-0123-abcd0123abcd", "0123abcd0123abcd0123abcd0123abcd", "foo", ""] {
+        for text in
+            ["0123ABCD-0123-abcd-0123-abcd0123abcd", "0123abcd0123abcd0123abcd0123abcd", "foo", ""]
+        {
             assert!(canonical(text).is_none(), "{text}");
         }
     }

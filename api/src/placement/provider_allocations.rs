@@ -20,13 +20,17 @@ pub fn list(app: &App, request: &Request) -> Result<Reply, Failure> {
     let view = app.view();
     let text = request.param(0);
     let (id, provider) = lookup::provider(&view, text).ok_or_else(|| {
-        Failure::not_found(format!("Resource provider '{text}' not found: {}", lookup::unknown_provider(text)))
+        Failure::not_found(format!(
+            "Resource provider '{text}' not found: {}",
+            lookup::unknown_provider(text)
+        ))
     })?;
     let mut body = String::from("{\"allocations\":{");
     let mut newest = None;
     for (n, consumer) in view.holders(id).enumerate() {
         let comma = if n > 0 { "," } else { "" };
-        let held: Vec<_> = consumer.allocations.iter().filter(|held| held.provider == id).copied().collect();
+        let held: Vec<_> =
+            consumer.allocations.iter().filter(|held| held.provider == id).copied().collect();
         // Writing to a string cannot fail, here and below.
         let _ = write!(body, "{comma}\"{}\":{{\"resources\":{{", consumer.uuid);
         write_amounts(&mut body, &view, &held);

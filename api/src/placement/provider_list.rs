@@ -72,7 +72,9 @@ fn start<'a>(view: &'a State, filters: &Filters) -> Vec<&'a Arc<Provider>> {
         return one(view.provider_named(name));
     }
     match root {
-        Some(root) => view.subtree(root).into_iter().filter_map(|id| view.provider_row(id)).collect(),
+        Some(root) => {
+            view.subtree(root).into_iter().filter_map(|id| view.provider_row(id)).collect()
+        }
         None => view.providers().map(|(_, provider)| provider).collect(),
     }
 }
@@ -85,7 +87,9 @@ fn trait_ids(view: &State, names: &[String]) -> Result<Vec<TraitId>, Failure> {
     }
     unknown.sort_unstable();
     let names = unknown.join(", ");
-    Err(Failure::bad_request(format!("Invalid trait(s) in \"required\" parameter: No such trait(s): {names}.")))
+    Err(Failure::bad_request(format!(
+        "Invalid trait(s) in \"required\" parameter: No such trait(s): {names}."
+    )))
 }
 
 fn aggregate_ids(view: &State, names: &[String]) -> Vec<AggregateId> {

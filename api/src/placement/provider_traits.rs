@@ -36,8 +36,13 @@ pub async fn replace(app: &App, request: &Request) -> Result<Reply, Failure> {
         let view = app.view();
         lookup::known_provider(&view, request.param(0))?.1.uuid
     };
-    let traits: Vec<String> =
-        body["traits"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
+    let traits: Vec<String> = body["traits"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+        .collect();
     let generation = numbers::generation(&body["resource_provider_generation"]);
     let command = SetTraits { provider, generation: Some(generation), traits: traits.clone() };
     let about = About::Associations(provider);

@@ -47,7 +47,8 @@ pub fn show(app: &App, request: &Request) -> Result<Reply, Failure> {
 /// # Errors
 /// 400 or 409.
 pub async fn create(app: &App, request: &Request) -> Result<Reply, Failure> {
-    let body = schema::parse_checked(&request.body, schema::resource_classes::NAME.at(request.version))?;
+    let body =
+        schema::parse_checked(&request.body, schema::resource_classes::NAME.at(request.version))?;
     let name = body["name"].as_str().unwrap_or_default().to_owned();
     let location = path(&name);
     app.submit(request, Command::CreateResourceClass(Named { name }), About::CreateClass).await?;
@@ -59,7 +60,11 @@ pub async fn create(app: &App, request: &Request) -> Result<Reply, Failure> {
 /// # Errors
 /// 400, 404 or 409.
 pub async fn put(app: &App, request: &Request) -> Result<Reply, Failure> {
-    if request.version >= CLASS_PUT_ENSURES { ensure(app, request).await } else { rename(app, request).await }
+    if request.version >= CLASS_PUT_ENSURES {
+        ensure(app, request).await
+    } else {
+        rename(app, request).await
+    }
 }
 
 async fn ensure(app: &App, request: &Request) -> Result<Reply, Failure> {
@@ -77,7 +82,9 @@ async fn make(app: &App, request: &Request, name: &str) -> Result<StatusCode, Fa
     match app.try_submit(request, command).await {
         Ok(_) => Ok(StatusCode::CREATED),
         // Somebody else was faster.
-        Err(SubmitError::Refused(refusal)) if matches!(refusal.cause, Cause::ClassExists { .. }) => {
+        Err(SubmitError::Refused(refusal))
+            if matches!(refusal.cause, Cause::ClassExists { .. }) =>
+        {
             Ok(StatusCode::NO_CONTENT)
         }
         Err(error) => Err(error.told(About::CreateClass)),
@@ -85,9 +92,11 @@ async fn make(app: &App, request: &Request, name: &str) -> Result<StatusCode, Fa
 }
 
 async fn rename(app: &App, request: &Request) -> Result<Reply, Failure> {
-    let body = schema::parse_checked(&request.body, schema::resource_classes::NAME.at(request.version))?;
+    let body =
+        schema::parse_checked(&request.body, schema::resource_classes::NAME.at(request.version))?;
     let new_name = body["name"].as_str().unwrap_or_default().to_owned();
-    let command = RenameResourceClass { name: request.param(0).to_owned(), new_name: new_name.clone() };
+    let command =
+        RenameResourceClass { name: request.param(0).to_owned(), new_name: new_name.clone() };
     app.submit(request, Command::RenameResourceClass(command), About::RenameClass).await?;
     Reply::json(&shown(&new_name))
 }

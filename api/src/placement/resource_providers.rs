@@ -124,7 +124,8 @@ pub async fn delete(app: &App, request: &Request) -> Result<Reply, Failure> {
 /// A parent as a body names it. A spelling that is not canonical names no provider.
 fn parent(text: &str, about: About<'_>) -> Result<ProviderUuid, Failure> {
     lookup::provider_uuid(text).ok_or_else(|| {
-        let parent = canonical_uuid(text).and_then(|text| lookup::provider_uuid(&text)).unwrap_or_default();
+        let parent =
+            canonical_uuid(text).and_then(|text| lookup::provider_uuid(&text)).unwrap_or_default();
         crate::refusals::placement(&Cause::ParentNotFound { parent }.into(), about)
     })
 }
@@ -133,8 +134,9 @@ fn parent(text: &str, about: About<'_>) -> Result<ProviderUuid, Failure> {
 fn answer(app: &App, request: &Request, uuid: ProviderUuid) -> Result<Reply, Failure> {
     let view = app.view();
     // Somebody may have removed it in the meantime.
-    let provider =
-        view.provider(uuid).ok_or_else(|| Failure::not_found(lookup::unknown_provider(&uuid.to_string())))?;
+    let provider = view
+        .provider(uuid)
+        .ok_or_else(|| Failure::not_found(lookup::unknown_provider(&uuid.to_string())))?;
     let mut body = String::new();
     provider_body::write(&mut body, &view, provider, request.version);
     Ok(Reply::bytes(body).modified(provider_body::modified(provider)))

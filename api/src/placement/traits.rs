@@ -26,7 +26,8 @@ pub fn list(app: &App, request: &Request) -> Result<Reply, Failure> {
     let associated = query.last("associated").map(associated).transpose()?;
     let view = app.view();
     let shown = view.traits().iter().filter(|(_, name, entry)| {
-        names.as_ref().is_none_or(|filter| filter.covers(name)) && associated.is_none_or(|used| used == (entry.users > 0))
+        names.as_ref().is_none_or(|filter| filter.covers(name))
+            && associated.is_none_or(|used| used == (entry.users > 0))
     });
     let shown: Vec<_> = shown.collect();
     let newest = shown.iter().map(|(_, _, entry)| entry.created_at.micros()).max();
@@ -70,7 +71,9 @@ async fn create(app: &App, request: &Request, name: &str) -> Result<StatusCode, 
     match app.try_submit(request, command).await {
         Ok(_) => Ok(StatusCode::CREATED),
         // Somebody else was faster.
-        Err(SubmitError::Refused(refusal)) if matches!(refusal.cause, Cause::TraitExists { .. }) => {
+        Err(SubmitError::Refused(refusal))
+            if matches!(refusal.cause, Cause::TraitExists { .. }) =>
+        {
             Ok(StatusCode::NO_CONTENT)
         }
         Err(error) => Err(error.told(About::Trait)),
@@ -106,7 +109,9 @@ fn associated(value: &str) -> Result<bool, Failure> {
     match value.to_lowercase().as_str() {
         "true" => Ok(true),
         "false" => Ok(false),
-        _ => Err(Failure::bad_request("The query parameter \"associated\" only accepts \"true\" or \"false\"")),
+        _ => Err(Failure::bad_request(
+            "The query parameter \"associated\" only accepts \"true\" or \"false\"",
+        )),
     }
 }
 
@@ -157,7 +162,8 @@ mod tests {
 
     #[test]
     fn name_filters_have_operators() {
-        let covers = |filter: &str, name: &str| NameFilter::parse(filter).expect("a filter").covers(name);
+        let covers =
+            |filter: &str, name: &str| NameFilter::parse(filter).expect("a filter").covers(name);
         assert!(covers("in:A,B", "B") && !covers("in:A,B", "C"));
         assert!(covers("startswith:CUSTOM", "CUSTOM_A") && !covers("startswith:CUSTOM", "HW_A"));
         assert!(covers("like:x", "anything"));

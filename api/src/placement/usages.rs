@@ -35,7 +35,9 @@ impl Sum {
 
     fn shown(&self, view: &State) -> Map<String, Value> {
         let amounts = self.amounts.iter();
-        amounts.map(|(class, amount)| (view.classes().name(*class).to_string(), (*amount).into())).collect()
+        amounts
+            .map(|(class, amount)| (view.classes().name(*class).to_string(), (*amount).into()))
+            .collect()
     }
 }
 

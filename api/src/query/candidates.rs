@@ -96,7 +96,8 @@ fn groups(query: &Query, version: Version) -> Result<Vec<Group>, Failure> {
     for group in &mut groups {
         group.traits = required::parse(group.required.iter().map(String::as_str), version)?;
         let values: Vec<&str> = group.member_of.iter().map(String::as_str).collect();
-        group.aggregates = member_of::parse(&values, &format!("member_of{}", group.suffix), version)?;
+        group.aggregates =
+            member_of::parse(&values, &format!("member_of{}", group.suffix), version)?;
     }
     Ok(groups)
 }
@@ -107,8 +108,9 @@ fn split(key: &str, version: Version) -> Option<(&'static str, &str)> {
         return None;
     }
     let parameters = ["resources", "required", "member_of", "in_tree"];
-    let (parameter, suffix) =
-        parameters.into_iter().find_map(|parameter| Some((parameter, key.strip_prefix(parameter)?)))?;
+    let (parameter, suffix) = parameters
+        .into_iter()
+        .find_map(|parameter| Some((parameter, key.strip_prefix(parameter)?)))?;
     (suffix.is_empty() || version >= GRANULAR).then_some((parameter, suffix))
 }
 
@@ -140,24 +142,28 @@ fn check_group_policy_value(query: &Query) -> Result<(), Failure> {
 fn root_required(query: &Query, version: Version) -> Result<Option<Traits>, Failure> {
     let Some(value) = query.first("root_required") else { return Ok(None) };
     if query.all("root_required").count() > 1 {
-        return Err(
-            Failure::bad_request("Query parameter 'root_required' may be specified only once.").code(DUPLICATE_KEY)
-        );
+        return Err(Failure::bad_request(
+            "Query parameter 'root_required' may be specified only once.",
+        )
+        .code(DUPLICATE_KEY));
     }
     let traits = required::parse_plain(value, version)?;
     let conflicts = traits.conflicts();
     if conflicts.is_empty() {
         return Ok(Some(traits));
     }
-    let message =
-        format!("Conflicting required and forbidden traits found in root_required: {}", conflicts.join(", "));
+    let message = format!(
+        "Conflicting required and forbidden traits found in root_required: {}",
+        conflicts.join(", ")
+    );
     Err(Failure::bad_request(message).code(BAD_VALUE))
 }
 
 fn same_subtrees(query: &Query) -> Result<Vec<Vec<String>>, Failure> {
     let mut sets = Vec::new();
     for value in query.all("same_subtree") {
-        let suffixes: Vec<String> = value.split(',').map(|suffix| suffix.trim().to_owned()).collect();
+        let suffixes: Vec<String> =
+            value.split(',').map(|suffix| suffix.trim().to_owned()).collect();
         if suffixes.iter().any(String::is_empty) {
             let message = "Empty string (unsuffixed group) can not be specified in `same_subtree` ";
             return Err(Failure::bad_request(message).code(BAD_VALUE));
@@ -170,7 +176,8 @@ fn same_subtrees(query: &Query) -> Result<Vec<Vec<String>>, Failure> {
 /// Up to 1.35 every group needs resources.
 fn check_orphans(query: &Candidates) -> Result<(), Failure> {
     let keys = |name: &str, chosen: &dyn Fn(&Group) -> bool| {
-        let orphans = query.groups.iter().filter(|group| group.resources.is_empty() && chosen(group));
+        let orphans =
+            query.groups.iter().filter(|group| group.resources.is_empty() && chosen(group));
         let keys: Vec<String> = orphans.map(|group| format!("{name}{}", group.suffix)).collect();
         keys.join(", ")
     };
@@ -206,7 +213,8 @@ fn check_suffixes(query: &Candidates) -> Result<(), Failure> {
         return Err(Failure::bad_request(message).code(MISSING_VALUE));
     }
     let named = |suffix: &String| query.same_subtrees.iter().flatten().any(|name| name == suffix);
-    let unnamed = query.groups.iter().filter(|group| group.resources.is_empty() && !named(&group.suffix));
+    let unnamed =
+        query.groups.iter().filter(|group| group.resources.is_empty() && !named(&group.suffix));
     let unnamed: Vec<String> = unnamed.map(|group| group.suffix.clone()).collect();
     if !unnamed.is_empty() {
         return Err(Failure::bad_request(format!(
@@ -217,7 +225,8 @@ fn check_suffixes(query: &Candidates) -> Result<(), Failure> {
         .code(BAD_VALUE));
     }
     let known = |name: &&String| query.groups.iter().any(|group| group.suffix == **name);
-    let unknown: Vec<String> = query.same_subtrees.iter().flatten().filter(|name| !known(name)).cloned().collect();
+    let unknown: Vec<String> =
+        query.same_subtrees.iter().flatten().filter(|name| !known(name)).cloned().collect();
     if !unknown.is_empty() {
         let suffixes: Vec<String> = query.groups.iter().map(|group| group.suffix.clone()).collect();
         return Err(Failure::bad_request(format!(
@@ -272,7 +281,10 @@ mod tests {
     #[test]
     fn the_first_limit_is_checked_too() {
         assert!(told("resources=VCPU:1&limit=x&limit=1", MAX).contains("'x' does not match"));
-        assert!(told("resources=VCPU:1&limit=0", CANDIDATES_LIMIT).contains("does not match '^[1-9][0-9]*$'"));
+        assert!(
+            told("resources=VCPU:1&limit=0", CANDIDATES_LIMIT)
+                .contains("does not match '^[1-9][0-9]*$'")
+        );
         assert!(told("resources=VCPU:1&limit=1", CANDIDATES).contains("('limit' was unexpected)"));
     }
 
@@ -298,10 +310,19 @@ mod tests {
     #[test]
     fn groups_need_resources_until_1_35() {
         let version = CANDIDATES_IN_TREE;
-        assert!(told("required=T&required1=U&resources2=VCPU:1", version).ends_with("traits keys: required, required1"));
+        assert!(
+            told("required=T&required1=U&resources2=VCPU:1", version)
+                .ends_with("traits keys: required, required1")
+        );
         let aggregate = "member_of3=10000000-0000-4000-8000-000000000000";
-        assert!(told(&format!("resources=VCPU:1&{aggregate}"), version).ends_with("member_of keys: member_of3"));
-        assert_eq!(told("resources=VCPU:1&required1=!T", version), "All request groups must specify resources.");
+        assert!(
+            told(&format!("resources=VCPU:1&{aggregate}"), version)
+                .ends_with("member_of keys: member_of3")
+        );
+        assert_eq!(
+            told("resources=VCPU:1&required1=!T", version),
+            "All request groups must specify resources."
+        );
         assert_eq!(
             told("", version),
             "At least one request group (`resources` or `resources{$S}`) is required."
@@ -310,27 +331,43 @@ mod tests {
 
     #[test]
     fn subtrees_name_groups_from_1_36() {
-        assert!(told("required_A=T&same_subtree=_A", MAX).starts_with("There must be at least one resources"));
+        assert!(
+            told("required_A=T&same_subtree=_A", MAX)
+                .starts_with("There must be at least one resources")
+        );
         assert!(told("resources=VCPU:1&required_A=T", MAX).ends_with("bad group(s) - ['_A']."));
         assert!(
-            told("resources_A=VCPU:1&resources=VCPU:1&same_subtree=_X", MAX).ends_with("['_X'] not found in ['_A', '']."),
+            told("resources_A=VCPU:1&resources=VCPU:1&same_subtree=_X", MAX)
+                .ends_with("['_X'] not found in ['_A', '']."),
         );
-        assert!(told("resources=VCPU:1&same_subtree=_A,,_B", MAX).starts_with("Empty string (unsuffixed group)"));
-        let parsed = parse("resources_A=VCPU:1&required_B=T&same_subtree=_A,%20_B&group_policy=none", MAX);
+        assert!(
+            told("resources=VCPU:1&same_subtree=_A,,_B", MAX)
+                .starts_with("Empty string (unsuffixed group)")
+        );
+        let parsed =
+            parse("resources_A=VCPU:1&required_B=T&same_subtree=_A,%20_B&group_policy=none", MAX);
         assert_eq!(parsed.expect("a query").same_subtrees, [["_A", "_B"]]);
     }
 
     #[test]
     fn traits_conflict_within_a_group() {
-        assert!(told("resources1=VCPU:1&required1=T2,!T2,T1,!T1", MAX).ends_with("required1: (T1, T2)"));
+        assert!(
+            told("resources1=VCPU:1&required1=T2,!T2,T1,!T1", MAX).ends_with("required1: (T1, T2)")
+        );
         let refusal = parse("resources=VCPU:1&root_required=T,!T", MAX).expect_err("a conflict");
-        assert_eq!(refusal.message, "Conflicting required and forbidden traits found in root_required: T");
-        let refusal = parse("resources=VCPU:1&root_required=T&root_required=U", MAX).expect_err("twice");
+        assert_eq!(
+            refusal.message,
+            "Conflicting required and forbidden traits found in root_required: T"
+        );
+        let refusal =
+            parse("resources=VCPU:1&root_required=T&root_required=U", MAX).expect_err("twice");
         assert_eq!(refusal.message, "Query parameter 'root_required' may be specified only once.");
     }
 
     #[test]
     fn in_tree_is_a_uuid() {
-        assert!(told("resources=VCPU:1&in_tree=x", MAX).ends_with("to be a format of uuid. Got: x"));
+        assert!(
+            told("resources=VCPU:1&in_tree=x", MAX).ends_with("to be a format of uuid. Got: x")
+        );
     }
 }

@@ -58,7 +58,9 @@ fn read(value: &str, version: Version, aggregates: &mut Aggregates) -> Result<()
         None => vec![rest.to_owned()],
     };
     if let Some(bad) = uuids.iter().find(|uuid| !is_lenient_uuid(uuid)) {
-        return Err(invalid(format!("Expected 'member_of' parameter to contain valid UUID(s). Got: {bad}")));
+        return Err(invalid(format!(
+            "Expected 'member_of' parameter to contain valid UUID(s). Got: {bad}"
+        )));
     }
     if forbidden {
         aggregates.forbidden.extend(uuids);
@@ -91,7 +93,10 @@ mod tests {
 
     #[test]
     fn old_versions_refuse_new_forms() {
-        assert_eq!(told(&[A, B], CANDIDATES_MEMBER_OF), "Multiple member_of1 parameters are not supported");
+        assert_eq!(
+            told(&[A, B], CANDIDATES_MEMBER_OF),
+            "Multiple member_of1 parameters are not supported"
+        );
         assert_eq!(
             told(&[&format!("!{A}")], REPEATED_MEMBER_OF),
             "Forbidden member_of parameters are not supported in the specified microversion"

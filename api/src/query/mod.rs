@@ -65,7 +65,8 @@ impl Query {
     /// The last value of each parameter, as an object that a schema can check.
     #[must_use]
     pub fn to_object(&self) -> Value {
-        let entries = self.pairs.iter().map(|(name, value)| (name.clone(), Value::String(value.clone())));
+        let entries =
+            self.pairs.iter().map(|(name, value)| (name.clone(), Value::String(value.clone())));
         Value::Object(entries.collect::<Map<_, _>>())
     }
 }
@@ -77,7 +78,8 @@ pub fn invalid(what: impl AsRef<str>) -> Failure {
 }
 
 fn decode(text: &str) -> Result<String, Failure> {
-    let spaced: Cow<'_, str> = if text.contains('+') { text.replace('+', " ").into() } else { text.into() };
+    let spaced: Cow<'_, str> =
+        if text.contains('+') { text.replace('+', " ").into() } else { text.into() };
     match percent_decode_str(&spaced).decode_utf8() {
         Ok(decoded) => Ok(decoded.into_owned()),
         Err(error) => Err(invalid(format!("{text} is not UTF-8: {error}"))),

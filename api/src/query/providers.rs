@@ -1,9 +1,9 @@
 //! The filters of `GET /resource_providers`.
 
+use super::Query;
 use super::member_of::{self, Aggregates};
 use super::required::{self, Traits};
 use super::resources::{self, Amount};
-use super::Query;
 use crate::http::failure::Failure;
 use crate::http::microversion::Version;
 use crate::schema;
@@ -51,10 +51,18 @@ mod tests {
 
     #[test]
     fn filters_come_with_their_versions() {
-        let told = parse("in_tree=10000000-0000-4000-8000-000000000000", MIN).expect_err("too old").message;
-        assert!(told.contains("Additional properties are not allowed ('in_tree' was unexpected)"), "{told}");
+        let told = parse("in_tree=10000000-0000-4000-8000-000000000000", MIN)
+            .expect_err("too old")
+            .message;
+        assert!(
+            told.contains("Additional properties are not allowed ('in_tree' was unexpected)"),
+            "{told}"
+        );
         let told = parse("uuid=foo", MAX).expect_err("no uuid").message;
-        assert!(told.starts_with("Invalid query string parameters: 'foo' is not a 'uuid'"), "{told}");
+        assert!(
+            told.starts_with("Invalid query string parameters: 'foo' is not a 'uuid'"),
+            "{told}"
+        );
     }
 
     #[test]

@@ -25,7 +25,8 @@ impl Traits {
     #[must_use]
     pub fn conflicts(&self) -> Vec<String> {
         let hopeless = |list: &&Vec<String>| list.iter().all(|name| self.forbidden.contains(name));
-        let mut names: Vec<String> = self.required.iter().filter(hopeless).flatten().cloned().collect();
+        let mut names: Vec<String> =
+            self.required.iter().filter(hopeless).flatten().cloned().collect();
         names.sort();
         names.dedup();
         names
@@ -76,11 +77,15 @@ const ANY: &str = "The format 'in:HW_CPU_X86_VMX,CUSTOM_MAGIC'";
 
 fn read(value: &str, version: Version, any: bool, traits: &mut Traits) -> Result<(), Failure> {
     match value.strip_prefix("in:") {
-        Some(_) if !any => Err(invalid(format!("{ANY} only supported since microversion {ANY_TRAITS}. Got: {value}"))),
+        Some(_) if !any => Err(invalid(format!(
+            "{ANY} only supported since microversion {ANY_TRAITS}. Got: {value}"
+        ))),
         Some(list) => {
             let names = names(list, value, "in:HW_CPU_X86_VMX,CUSTOM_MAGIC")?;
             if names.iter().any(|name| name.starts_with('!')) {
-                return Err(invalid(format!("{ANY} does not support forbidden traits. Got: {value}")));
+                return Err(invalid(format!(
+                    "{ANY} does not support forbidden traits. Got: {value}"
+                )));
             }
             traits.required.push(names);
             Ok(())
@@ -91,7 +96,8 @@ fn read(value: &str, version: Version, any: bool, traits: &mut Traits) -> Result
 
 fn read_list(value: &str, version: Version, traits: &mut Traits) -> Result<(), Failure> {
     let forbidding = version >= FORBIDDEN_TRAITS;
-    let form = if forbidding { "HW_CPU_X86_VMX,!CUSTOM_MAGIC" } else { "HW_CPU_X86_VMX,CUSTOM_MAGIC" };
+    let form =
+        if forbidding { "HW_CPU_X86_VMX,!CUSTOM_MAGIC" } else { "HW_CPU_X86_VMX,CUSTOM_MAGIC" };
     for name in names(value, value, form)? {
         if !name.starts_with('!') {
             traits.required.push(vec![name]);
@@ -162,9 +168,19 @@ mod tests {
     #[test]
     fn empty_names_and_forbidden_ones_among_alternatives_are_refused() {
         let told = traits(&["A,,B"], MAX).expect_err("an empty name");
-        assert!(told.ends_with("of the form: HW_CPU_X86_VMX,!CUSTOM_MAGIC. Got an empty trait in: A,,B"), "{told}");
+        assert!(
+            told.ends_with(
+                "of the form: HW_CPU_X86_VMX,!CUSTOM_MAGIC. Got an empty trait in: A,,B"
+            ),
+            "{told}"
+        );
         let told = traits(&["in:A,"], MAX).expect_err("an empty name");
-        assert!(told.contains("of the form: in:HW_CPU_X86_VMX,CUSTOM_MAGIC. Got an empty trait in: in:A,"), "{told}");
+        assert!(
+            told.contains(
+                "of the form: in:HW_CPU_X86_VMX,CUSTOM_MAGIC. Got an empty trait in: in:A,"
+            ),
+            "{told}"
+        );
         let told = traits(&["in:A,!B"], MAX).expect_err("a forbidden name");
         assert!(told.ends_with("does not support forbidden traits. Got: in:A,!B"), "{told}");
     }

@@ -35,10 +35,14 @@ fn parse_part(part: &str) -> Result<(&str, i64), Failure> {
         return Err(badly_formed());
     }
     let number: i64 = amount.trim().parse().map_err(|_| {
-        Failure::bad_request(format!("Requested resource {class} expected positive integer amount. Got: {amount}."))
+        Failure::bad_request(format!(
+            "Requested resource {class} expected positive integer amount. Got: {amount}."
+        ))
     })?;
     if number < 1 {
-        return Err(Failure::bad_request(format!("Requested resource {class} requires amount >= 1. Got: {number}.")));
+        return Err(Failure::bad_request(format!(
+            "Requested resource {class} requires amount >= 1. Got: {number}."
+        )));
     }
     Ok((class, number))
 }
@@ -66,7 +70,10 @@ mod tests {
 
     #[test]
     fn amounts_are_positive_integers() {
-        assert_eq!(refusal("VCPU:fred"), "Requested resource VCPU expected positive integer amount. Got: fred.");
+        assert_eq!(
+            refusal("VCPU:fred"),
+            "Requested resource VCPU expected positive integer amount. Got: fred."
+        );
         assert_eq!(refusal("VCPU:-2"), "Requested resource VCPU requires amount >= 1. Got: -2.");
         assert!(refusal("VCPU:99999999999999999999").contains("expected positive integer amount"));
     }

@@ -42,7 +42,9 @@ pub(super) fn told(refusal: &Refusal, about: About<'_>) -> Option<Failure> {
         }
         (Cause::Constraint, _) => Some(short(refusal, "violate inventory constraints.")),
         (Cause::Capacity, _) => Some(short(refusal, "exceed the capacity.")),
-        (Cause::InventoryInUse { classes }, About::Reshape(reshape)) => Some(in_use(classes, refusal, reshape)),
+        (Cause::InventoryInUse { classes }, About::Reshape(reshape)) => {
+            Some(in_use(classes, refusal, reshape))
+        }
         _ => None,
     }
 }
@@ -85,9 +87,14 @@ fn in_use(classes: &[String], refusal: &Refusal, reshape: &Reshape) -> Failure {
         classes.iter().any(|class| !reshaped.inventories.contains_key(class))
     };
     let told = refusal.shortages.first().map(|shortage| shortage.provider);
-    let found = reshape.inventories.iter().find(|(_, reshaped)| lacks(reshaped)).map(|(provider, _)| *provider);
+    let found = reshape
+        .inventories
+        .iter()
+        .find(|(_, reshaped)| lacks(reshaped))
+        .map(|(provider, _)| *provider);
     let provider = told.or(found).unwrap_or_default();
-    Failure::conflict(format!("update conflict: {}", inventories::used(classes, provider))).code(INVENTORY_INUSE)
+    Failure::conflict(format!("update conflict: {}", inventories::used(classes, provider)))
+        .code(INVENTORY_INUSE)
 }
 
 #[cfg(test)]
@@ -96,8 +103,17 @@ mod tests {
 
     #[test]
     fn generations_are_spelled_as_placement_does() {
-        assert_eq!(generation(Some(3), Some(1)), "consumer generation conflict - expected 3 but got 1");
-        assert_eq!(generation(None, Some(5)), "consumer generation conflict - expected null but got 5");
-        assert_eq!(generation(Some(1), None), "consumer generation conflict - expected 1 but got None");
+        assert_eq!(
+            generation(Some(3), Some(1)),
+            "consumer generation conflict - expected 3 but got 1"
+        );
+        assert_eq!(
+            generation(None, Some(5)),
+            "consumer generation conflict - expected null but got 5"
+        );
+        assert_eq!(
+            generation(Some(1), None),
+            "consumer generation conflict - expected 1 but got None"
+        );
     }
 }

@@ -12,9 +12,11 @@ pub(super) fn told(cause: &Cause, about: About<'_>) -> Option<Failure> {
         (Cause::ProviderNotFound { provider }, _) => {
             Some(Failure::not_found(format!("No resource provider with uuid {provider} found")))
         }
-        (Cause::ProviderGeneration { .. }, About::Associations(_)) => Some(Failure::concurrent_update(
-            "Resource provider's generation already changed. Please update the generation and try again.",
-        )),
+        (Cause::ProviderGeneration { .. }, About::Associations(_)) => {
+            Some(Failure::concurrent_update(
+                "Resource provider's generation already changed. Please update the generation and try again.",
+            ))
+        }
         (Cause::ProviderGeneration { .. }, _) => {
             Some(Failure::concurrent_update("resource provider generation conflict"))
         }
@@ -50,16 +52,21 @@ pub(super) fn told(cause: &Cause, about: About<'_>) -> Option<Failure> {
 fn written(about: About<'_>) -> Option<(&'static str, ProviderUuid, Version)> {
     match about {
         About::CreateInventory(provider, version) => Some(("create", provider, version)),
-        About::UpdateInventory(provider, version) | About::ReplaceInventories(provider, version) => {
-            Some(("update", provider, version))
-        }
+        About::UpdateInventory(provider, version)
+        | About::ReplaceInventories(provider, version) => Some(("update", provider, version)),
         _ => None,
     }
 }
 
 fn reserved_too_much(class: &str, provider: ProviderUuid, version: Version) -> String {
-    let than = if version >= RESERVED_MAY_EQUAL_TOTAL { "greater than" } else { "greater than or equal to" };
-    format!("Invalid inventory for '{class}' on resource provider '{provider}'. The reserved value is {than} total.")
+    let than = if version >= RESERVED_MAY_EQUAL_TOTAL {
+        "greater than"
+    } else {
+        "greater than or equal to"
+    };
+    format!(
+        "Invalid inventory for '{class}' on resource provider '{provider}'. The reserved value is {than} total."
+    )
 }
 
 fn unknown_class(class: &str, about: About<'_>) -> Option<Failure> {
@@ -103,7 +110,8 @@ fn in_use(classes: &[String], about: About<'_>) -> Option<Failure> {
         // Placement gives another code here than for all inventories at once.
         About::DeleteInventory(provider) => {
             let class = classes.join(", ");
-            let message = format!("Unable to delete inventory of class {class}: {}", used(classes, provider));
+            let message =
+                format!("Unable to delete inventory of class {class}: {}", used(classes, provider));
             Some(Failure::conflict(message).code(CONCURRENT_UPDATE))
         }
         _ => None,

@@ -124,7 +124,9 @@ fn details(cause: &Cause) -> Map<String, Value> {
             object(json!({"consumer": consumer, "expected": current, "got": given}))
         }
         cause => match serde_json::to_value(cause) {
-            Ok(Value::Object(mut named)) => named.iter_mut().next().map(|(_, inner)| object(inner.take())),
+            Ok(Value::Object(mut named)) => {
+                named.iter_mut().next().map(|(_, inner)| object(inner.take()))
+            }
             _ => None,
         }
         .unwrap_or_default(),

@@ -16,7 +16,9 @@ pub(super) fn told(cause: &Cause, about: About<'_>) -> Option<Failure> {
         (Cause::TraitStandard { name }, _) => {
             Failure::bad_request(format!("Cannot delete standard trait {name}."))
         }
-        (Cause::ClassNotFound { class }, _) => Failure::not_found(format!("No such resource class {class}.")),
+        (Cause::ClassNotFound { class }, _) => {
+            Failure::not_found(format!("No such resource class {class}."))
+        }
         (Cause::ClassExists { class }, About::RenameClass) => {
             Failure::conflict(format!("Resource class already exists: {class}"))
         }

@@ -15,7 +15,9 @@ pub fn native(refusal: &Refusal) -> Failure {
 pub(super) fn told(refusal: &Refusal) -> Failure {
     let failure = Failure::new(status(&refusal.cause), sentence(refusal));
     match refusal.cause {
-        Cause::ProviderGeneration { .. } | Cause::ConsumerGeneration { .. } => failure.code(CONCURRENT_UPDATE),
+        Cause::ProviderGeneration { .. } | Cause::ConsumerGeneration { .. } => {
+            failure.code(CONCURRENT_UPDATE)
+        }
         _ => failure,
     }
 }
@@ -54,9 +56,15 @@ fn sentence(refusal: &Refusal) -> String {
             format!("There is no inventory of {} on {}.", classes.join(", "), providers.join(", "))
         }
         Cause::NoOptionFits => format!("None of the {} options fits.", refusal.passed_over.len()),
-        Cause::ProviderNotFound { provider } => format!("There is no resource provider {provider}."),
-        Cause::ProviderExists { provider } => format!("The resource provider {provider} exists already."),
-        Cause::ProviderNameExists { name } => format!("A resource provider named {name} exists already."),
+        Cause::ProviderNotFound { provider } => {
+            format!("There is no resource provider {provider}.")
+        }
+        Cause::ProviderExists { provider } => {
+            format!("The resource provider {provider} exists already.")
+        }
+        Cause::ProviderNameExists { name } => {
+            format!("A resource provider named {name} exists already.")
+        }
         Cause::ProviderNameInvalid => "The provider's name is empty or too long.".to_owned(),
         Cause::ParentNotFound { parent } => format!("The parent {parent} does not exist."),
         Cause::ParentIsSelf => "A provider cannot be its own parent.".to_owned(),
@@ -69,14 +77,24 @@ fn sentence(refusal: &Refusal) -> String {
             format!("The generation of {provider} is {current}, not {given}.")
         }
         Cause::ConsumerGeneration { consumer, current, given } => {
-            let shown = |generation: &Option<u32>| generation.map_or_else(|| "null".to_owned(), |g| g.to_string());
+            let shown = |generation: &Option<u32>| {
+                generation.map_or_else(|| "null".to_owned(), |g| g.to_string())
+            };
             format!("The generation of {consumer} is {}, not {}.", shown(current), shown(given))
         }
-        Cause::InventoryExists { class } => format!("The provider has an inventory of {class} already."),
+        Cause::InventoryExists { class } => {
+            format!("The provider has an inventory of {class} already.")
+        }
         Cause::InventoryNotFound { class } => format!("The provider has no inventory of {class}."),
-        Cause::InventoryInUse { classes } => format!("The inventory of {} is in use.", classes.join(", ")),
-        Cause::InventoryCapacity { class } => format!("The capacity of {class} is too small: too much is reserved."),
-        Cause::InventoryInvalid { class, field } => format!("The {field} of {class} is out of range."),
+        Cause::InventoryInUse { classes } => {
+            format!("The inventory of {} is in use.", classes.join(", "))
+        }
+        Cause::InventoryCapacity { class } => {
+            format!("The capacity of {class} is too small: too much is reserved.")
+        }
+        Cause::InventoryInvalid { class, field } => {
+            format!("The {field} of {class} is out of range.")
+        }
         Cause::ClassNotFound { class } => format!("There is no resource class {class}."),
         Cause::ClassExists { class } => format!("The resource class {class} exists already."),
         Cause::ClassInUse { class } => format!("An inventory uses the resource class {class}."),
@@ -85,9 +103,13 @@ fn sentence(refusal: &Refusal) -> String {
         Cause::TraitExists { name } => format!("The trait {name} exists already."),
         Cause::TraitInUse { name } => format!("A provider has the trait {name}."),
         Cause::TraitStandard { name } => format!("The trait {name} is a standard one."),
-        Cause::NameInvalid { name } => format!("{name} does not have the form that such a name needs."),
+        Cause::NameInvalid { name } => {
+            format!("{name} does not have the form that such a name needs.")
+        }
         Cause::HoldsNothing { consumer } => format!("The consumer {consumer} holds nothing."),
-        Cause::HoldsAlready { consumer } => format!("The consumer {consumer} holds something already."),
+        Cause::HoldsAlready { consumer } => {
+            format!("The consumer {consumer} holds something already.")
+        }
         Cause::MoveNotFound { consumer } => format!("No move of {consumer} is on record."),
         Cause::MoveState { move_id, state, wanted } => {
             format!("The move {move_id} is {}: it cannot {wanted}.", state.name())
@@ -104,7 +126,11 @@ fn shortage(refusal: &Refusal) -> String {
     match refusal.shortages.first() {
         Some(short) => format!(
             "{} of {} on {}: needed {} more, free {}.",
-            if refusal.cause == Cause::Capacity { "Not enough" } else { "The inventory forbids this amount" },
+            if refusal.cause == Cause::Capacity {
+                "Not enough"
+            } else {
+                "The inventory forbids this amount"
+            },
             short.class,
             short.provider,
             short.needed,

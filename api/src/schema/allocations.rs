@@ -111,7 +111,8 @@ fn with_owner(mut schema: Value) -> Value {
 fn with_generations() -> [(Version, Value); 3] {
     let mut generations = by_provider();
     generations["properties"]["consumer_generation"] = json!({"type": ["integer", "null"]});
-    generations["required"] = json!(["allocations", "project_id", "user_id", "consumer_generation"]);
+    generations["required"] =
+        json!(["allocations", "project_id", "user_id", "consumer_generation"]);
 
     let mut mappings = generations.clone();
     mappings["properties"]["mappings"] = json!({
@@ -130,6 +131,7 @@ fn with_generations() -> [(Version, Value); 3] {
     let mut types = mappings.clone();
     types["properties"]["consumer_type"] =
         json!({"type": "string", "pattern": "^[A-Z0-9_]+$", "minLength": 1, "maxLength": 255});
-    types["required"] = json!(["allocations", "project_id", "user_id", "consumer_generation", "consumer_type"]);
+    types["required"] =
+        json!(["allocations", "project_id", "user_id", "consumer_generation", "consumer_type"]);
     [(CONSUMER_GENERATIONS, generations), (MAPPINGS, mappings), (CONSUMER_TYPES, types)]
 }

@@ -25,7 +25,12 @@ impl fmt::Display for Violation {
         write!(
             f,
             "{}\n\nFailed validating '{}' in schema{}:\n    {}\n\nOn instance{}:\n    {}",
-            self.sentence, self.keyword, self.schema_path, self.schema, self.instance_path, self.instance,
+            self.sentence,
+            self.keyword,
+            self.schema_path,
+            self.schema,
+            self.instance_path,
+            self.instance,
         )
     }
 }
@@ -59,7 +64,8 @@ impl fmt::Display for Step<'_> {
 }
 
 impl<'a> Place<'a> {
-    const TOP: Place<'static> = Place { outer: None, depth: 0, schema: Step::None, instance: Step::None };
+    const TOP: Place<'static> =
+        Place { outer: None, depth: 0, schema: Step::None, instance: Step::None };
 
     fn inner(&'a self, schema: Step<'a>, instance: Step<'a>) -> Place<'a> {
         Place { outer: Some(self), depth: self.depth + 1, schema, instance }
@@ -104,7 +110,11 @@ impl Checker {
                 }
                 Keyword::Items(schema) => {
                     for (index, inner) in value.as_array().into_iter().flatten().enumerate() {
-                        self.walk(schema, inner, &place.inner(Step::Key("items"), Step::Index(index)));
+                        self.walk(
+                            schema,
+                            inner,
+                            &place.inner(Step::Key("items"), Step::Index(index)),
+                        );
                     }
                 }
                 keyword => {
@@ -120,12 +130,23 @@ impl Checker {
         let Some(object) = value.as_object() else { return };
         for (name, schema) in properties {
             if let Some(inner) = object.get(name) {
-                self.walk(schema, inner, &place.inner(Step::Keys("properties", name), Step::Key(name)));
+                self.walk(
+                    schema,
+                    inner,
+                    &place.inner(Step::Keys("properties", name), Step::Key(name)),
+                );
             }
         }
     }
 
-    fn found(&mut self, sentence: String, keyword: &Keyword, schema: &Schema, value: &Value, place: &Place<'_>) {
+    fn found(
+        &mut self,
+        sentence: String,
+        keyword: &Keyword,
+        schema: &Schema,
+        value: &Value,
+        place: &Place<'_>,
+    ) {
         self.best = Some(Violation {
             depth: place.depth,
             sentence,
@@ -166,15 +187,23 @@ fn wrong_type(types: &[Type], value: &Value) -> Option<String> {
     Some(format!("{} is not of type {}", repr(value), names.join(", ")))
 }
 
-fn violated_by_object(keyword: &Keyword, object: &Map<String, Value>, value: &Value) -> Option<String> {
+fn violated_by_object(
+    keyword: &Keyword,
+    object: &Map<String, Value>,
+    value: &Value,
+) -> Option<String> {
     match keyword {
         Keyword::Required(names) => {
             let missing = names.iter().find(|name| !object.contains_key(*name))?;
             Some(format!("{} is a required property", repr_str(missing)))
         }
-        Keyword::MinProperties(least) => too_few(object.len(), *least, "does not have enough properties", value),
+        Keyword::MinProperties(least) => {
+            too_few(object.len(), *least, "does not have enough properties", value)
+        }
         Keyword::NoOthers { names, patterns, pattern_texts } => {
-            let known = |key: &&String| names.contains(key) || patterns.iter().any(|regex| regex.is_match(key));
+            let known = |key: &&String| {
+                names.contains(key) || patterns.iter().any(|regex| regex.is_match(key))
+            };
             let mut others: Vec<&String> = object.keys().filter(|key| !known(key)).collect();
             others.sort();
             (!others.is_empty()).then(|| not_allowed(&others, pattern_texts))
@@ -222,7 +251,9 @@ fn violated_by_text(keyword: &Keyword, text: &str) -> Option<String> {
             let words = if *least == 1 { "should be non-empty" } else { "is too short" };
             (text.chars().count() < *least).then(|| format!("{} {words}", quoted()))
         }
-        Keyword::MaxLength(most) => (text.chars().count() > *most).then(|| format!("{} is too long", quoted())),
+        Keyword::MaxLength(most) => {
+            (text.chars().count() > *most).then(|| format!("{} is too long", quoted()))
+        }
         Keyword::Pattern(pattern) => (!pattern.regex.is_match(text))
             .then(|| format!("{} does not match {}", quoted(), repr_str(&pattern.text))),
         Keyword::Format(format) => {
@@ -272,15 +303,27 @@ mod tests {
         let cases = [
             (json!({"required": ["total"]}), json!({}), "'total' is a required property"),
             (json!({"type": "integer"}), json!("x"), "'x' is not of type 'integer'"),
-            (json!({"type": ["integer", "null"]}), json!("x"), "'x' is not of type 'integer', 'null'"),
+            (
+                json!({"type": ["integer", "null"]}),
+                json!("x"),
+                "'x' is not of type 'integer', 'null'",
+            ),
             (json!({"minimum": 1}), json!(-1), "-1 is less than the minimum of 1"),
             (json!({"maximum": 8}), json!(9), "9 is greater than the maximum of 8"),
             (json!({"minLength": 1}), json!(""), "'' should be non-empty"),
             (json!({"minItems": 1}), json!([]), "[] should be non-empty"),
             (json!({"minProperties": 1}), json!({}), "{} should be non-empty"),
             (json!({"maxLength": 2}), json!("xxx"), "'xxx' is too long"),
-            (json!({"pattern": "^CUSTOM_[A-Z0-9_]+$"}), json!("x"), "'x' does not match '^CUSTOM_[A-Z0-9_]+$'"),
-            (json!({"enum": ["none", "isolate"]}), json!("x"), "'x' is not one of ['none', 'isolate']"),
+            (
+                json!({"pattern": "^CUSTOM_[A-Z0-9_]+$"}),
+                json!("x"),
+                "'x' does not match '^CUSTOM_[A-Z0-9_]+$'",
+            ),
+            (
+                json!({"enum": ["none", "isolate"]}),
+                json!("x"),
+                "'x' is not one of ['none', 'isolate']",
+            ),
             (json!({"uniqueItems": true}), json!(["a", "a"]), "['a', 'a'] has non-unique elements"),
             (json!({"format": "uuid"}), json!("x"), "'x' is not a 'uuid'"),
         ];
@@ -300,7 +343,8 @@ mod tests {
             told(plain, json!({"y": 1, "x": 1})),
             "Additional properties are not allowed ('x', 'y' were unexpected)"
         );
-        let patterns = json!({"patternProperties": {"^b$": {}, "^a$": {}}, "additionalProperties": false});
+        let patterns =
+            json!({"patternProperties": {"^b$": {}, "^a$": {}}, "additionalProperties": false});
         assert_eq!(
             told(patterns.clone(), json!({"a": 1, "x": 1})),
             "'x' does not match any of the regexes: '^a$', '^b$'"
@@ -324,11 +368,16 @@ mod tests {
         let schema = json!({
             "properties": {"deep": {"properties": {"total": {"minimum": 1}}}, "flat": {"minimum": 1}},
         });
-        let violation = check(&compile(&schema), &json!({"deep": {"total": 0}, "flat": 0})).expect("a violation");
+        let violation = check(&compile(&schema), &json!({"deep": {"total": 0}, "flat": 0}))
+            .expect("a violation");
         let text = violation.to_string();
-        assert!(text.contains("Failed validating 'minimum' in schema['properties']['flat']:"), "{text}");
+        assert!(
+            text.contains("Failed validating 'minimum' in schema['properties']['flat']:"),
+            "{text}"
+        );
         assert!(text.contains("On instance['flat']:\n    0"), "{text}");
-        let violation = check(&compile(&schema), &json!({"deep": {"total": 0}})).expect("a violation");
+        let violation =
+            check(&compile(&schema), &json!({"deep": {"total": 0}})).expect("a violation");
         let text = violation.to_string();
         assert!(text.contains("in schema['properties']['deep']['properties']['total']:"), "{text}");
     }

@@ -46,7 +46,11 @@ pub(super) enum Keyword {
     Properties(Vec<(String, Schema)>),
     PatternProperties(Vec<(Pattern, Schema)>),
     /// `additionalProperties: false`, with the names and patterns of its neighbours.
-    NoOthers { names: Vec<String>, patterns: Vec<Regex>, pattern_texts: Vec<String> },
+    NoOthers {
+        names: Vec<String>,
+        patterns: Vec<Regex>,
+        pattern_texts: Vec<String>,
+    },
     MinProperties(usize),
     Items(Box<Schema>),
     MinItems(usize),
@@ -82,7 +86,9 @@ impl Type {
             Type::Number => value.is_number(),
             Type::Null => value.is_null(),
             Type::Integer => {
-                value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|number| number.fract() == 0.0)
+                value.is_i64()
+                    || value.is_u64()
+                    || value.as_f64().is_some_and(|number| number.fract() == 0.0)
             }
         }
     }

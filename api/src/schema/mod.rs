@@ -37,10 +37,8 @@ impl Versions {
     /// If one of the schemas, which are part of the program, is none.
     #[must_use]
     pub fn new(schemas: impl IntoIterator<Item = (Version, Value)>) -> Self {
-        let schemas = schemas
-            .into_iter()
-            .map(|(since, source)| (since, compile::compile(&source)))
-            .collect();
+        let schemas =
+            schemas.into_iter().map(|(since, source)| (since, compile::compile(&source))).collect();
         Self { schemas }
     }
 
@@ -61,7 +59,8 @@ impl Versions {
 /// # Errors
 /// 400 `Malformed JSON: ...`.
 pub fn parse(body: &[u8]) -> Result<Value, Failure> {
-    serde_json::from_slice(body).map_err(|error| Failure::bad_request(format!("Malformed JSON: {error}")))
+    serde_json::from_slice(body)
+        .map_err(|error| Failure::bad_request(format!("Malformed JSON: {error}")))
 }
 
 /// Reads a body as JSON and checks it against a schema.
@@ -72,7 +71,9 @@ pub fn parse_checked(body: &[u8], schema: &Schema) -> Result<Value, Failure> {
     let value = parse(body)?;
     match check::check(schema, &value) {
         None => Ok(value),
-        Some(violation) => Err(Failure::bad_request(format!("JSON does not validate: {violation}"))),
+        Some(violation) => {
+            Err(Failure::bad_request(format!("JSON does not validate: {violation}")))
+        }
     }
 }
 
@@ -83,7 +84,9 @@ pub fn parse_checked(body: &[u8], schema: &Schema) -> Result<Value, Failure> {
 pub fn check_query(query: &Value, schema: &Schema) -> Result<(), Failure> {
     match check::check(schema, query) {
         None => Ok(()),
-        Some(violation) => Err(Failure::bad_request(format!("Invalid query string parameters: {violation}"))),
+        Some(violation) => {
+            Err(Failure::bad_request(format!("Invalid query string parameters: {violation}")))
+        }
     }
 }
 
@@ -132,7 +135,9 @@ mod tests {
         ] {
             assert_eq!(canonical_uuid(text).as_deref(), Some(canonical), "{text}");
         }
-        for text in ["", "foo", "0123abcd0123abcd0123abcd0123abc", "g123abcd0123abcd0123abcd0123abcd"] {
+        for text in
+            ["", "foo", "0123abcd0123abcd0123abcd0123abc", "g123abcd0123abcd0123abcd0123abcd"]
+        {
             assert_eq!(canonical_uuid(text), None, "{text}");
         }
         assert!(is_hyphenated_uuid(canonical));

@@ -58,6 +58,7 @@ fn update_1_0() -> Value {
 }
 
 fn with_parent(mut schema: Value) -> Value {
-    schema["properties"]["parent_provider_uuid"] = json!({"type": ["string", "null"], "format": "uuid"});
+    schema["properties"]["parent_provider_uuid"] =
+        json!({"type": ["string", "null"], "format": "uuid"});
     schema
 }

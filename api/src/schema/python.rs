@@ -102,7 +102,10 @@ mod tests {
     #[test]
     fn values_look_like_pythons() {
         let value = json!({"a": [1, -2.5, 10.0, true, null], "it's": "say \"hi\"", "b": "it's"});
-        assert_eq!(repr(&value), r#"{'a': [1, -2.5, 10.0, True, None], "it's": 'say "hi"', 'b': "it's"}"#);
+        assert_eq!(
+            repr(&value),
+            r#"{'a': [1, -2.5, 10.0, True, None], "it's": 'say "hi"', 'b': "it's"}"#
+        );
         assert_eq!(repr_str("a'b\"c\n\u{1}☃"), r#"'a\'b"c\n\x01☃'"#);
         assert_eq!(repr_float(3.40282e38), "3.40282e+38");
     }

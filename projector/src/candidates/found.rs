@@ -71,6 +71,11 @@ impl Found {
 
     /// The number of a set of amounts, which must be sorted by class.
     pub(super) fn amounts_id(&mut self, amounts: &[(ClassId, u64)]) -> AmountsId {
+        // Most answers have a few distinct sets only: comparing is quicker than hashing then.
+        let first = &self.amounts[..self.amounts.len().min(4)];
+        if let Some(id) = first.iter().position(|known| known == amounts) {
+            return id as AmountsId;
+        }
         if let Some(&id) = self.amounts_ids.get(amounts) {
             return id;
         }

@@ -6,7 +6,7 @@ use super::sets::Sets;
 use super::trees::Trees;
 use ledger::event::{AllocationEvent, Event};
 use ledger::ids::ProviderUuid;
-use ledger::state::{ClassId, Provider, ProviderId, State};
+use ledger::state::{ClassId, Provider, ProviderId, State, TraitId};
 use roaring::RoaringBitmap;
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ pub(super) const SHARING: &str = "MISC_SHARES_VIA_AGGREGATE";
 
 /// What candidates are searched in. Cloning it is a snapshot and costs a few reference counts.
 ///
-/// It remembers the row of each provider as it last took it in, so taking in a newer one is a
-/// comparison of two rows, and the order in which changes arrive does not matter.
+/// It has the state it is true of, so taking in a change is a comparison of a provider's row then
+/// and now, and neither the order of changes nor their number matters.
 #[derive(Clone, Default)]
 pub struct CandidateIndex {
     state: State,
-    rows: imbl::Vector<Option<Arc<Provider>>>,
+    sharing: Option<TraitId>,
     classes: imbl::Vector<ClassColumn>,
     traits: Sets,
     aggregates: Sets,
@@ -32,9 +32,10 @@ pub struct CandidateIndex {
 impl CandidateIndex {
     /// The index of a state, built from nothing.
     pub fn from_state(state: &State) -> Self {
-        let mut index = Self { state: state.clone(), ..Self::default() };
+        let mut index = Self::default();
+        index.set_state(state);
         for (id, row) in state.providers() {
-            index.take_in(id, Some(row));
+            index.take_in(id, None, Some(row));
         }
         index
     }
@@ -45,11 +46,10 @@ impl CandidateIndex {
     /// provider that is made and removed in one batch, or whose number is used again in it, is
     /// therefore no special case.)
     pub fn follow(&mut self, after: &State, events: &[Event]) {
-        let before = std::mem::replace(&mut self.state, after.clone());
-        for event in events {
-            for provider in providers_of(event) {
-                self.refresh(&before, after, provider);
-            }
+        let before = self.set_state(after);
+        for id in changed(&before, after, events) {
+            let (then, now) = (before.provider_row(id), after.provider_row(id));
+            self.take_in(id, then.map(|row| &**row), now.map(|row| &**row));
         }
     }
 
@@ -63,33 +63,14 @@ impl CandidateIndex {
         self.state.sequence()
     }
 
-    fn refresh(&mut self, before: &State, after: &State, provider: ProviderUuid) {
-        let id = after.provider_id(provider);
-        if let Some(gone) = before.provider_id(provider).filter(|&gone| id != Some(gone)) {
-            self.take_in(gone, after.provider_row(gone));
-        }
-        let Some(id) = id else { return };
-        let moved = self.row(id).is_none_or(|row| {
-            after
-                .provider_row(id)
-                .is_some_and(|now| now.root != row.root || now.parent != row.parent)
-        });
-        self.take_in(id, after.provider_row(id));
-        if moved {
-            for below in after.subtree(id) {
-                self.take_in(below, after.provider_row(below));
-            }
-        }
+    /// Sets the state and returns the one before.
+    fn set_state(&mut self, state: &State) -> State {
+        self.sharing = state.traits().id(SHARING);
+        std::mem::replace(&mut self.state, state.clone())
     }
 
-    /// Takes in the row of a provider number as it is now; none: the number is free.
-    fn take_in(&mut self, id: ProviderId, now: Option<&Arc<Provider>>) {
-        while self.rows.len() <= id as usize {
-            self.rows.push_back(None);
-        }
-        let before = std::mem::replace(&mut self.rows[id as usize], now.cloned());
-        let before = before.as_deref();
-        let now = now.map(|row| &**row);
+    /// Takes in the row of a provider number as it was and is now; none: the number was or is free.
+    fn take_in(&mut self, id: ProviderId, before: Option<&Provider>, now: Option<&Provider>) {
         self.take_in_inventories(id, before, now);
         self.trees.change(id, before.map(place), now.map(place));
         let changed = self.traits.change(id, traits(before), traits(now))
@@ -101,8 +82,7 @@ impl CandidateIndex {
     }
 
     fn lends(&self, row: Option<&Provider>) -> bool {
-        let sharing = self.state.traits().id(SHARING);
-        sharing.is_some_and(|id| row.is_some_and(|row| row.has_trait(id)))
+        self.sharing.is_some_and(|id| row.is_some_and(|row| row.has_trait(id)))
     }
 
     fn take_in_inventories(
@@ -146,7 +126,7 @@ impl CandidateIndex {
 impl CandidateIndex {
     /// The row of a provider.
     pub(super) fn row(&self, id: ProviderId) -> Option<&Provider> {
-        self.rows.get(id as usize).and_then(Option::as_deref)
+        self.state.provider_row(id).map(|row| &**row)
     }
 
     /// What is known of a class; none: no provider ever had any.
@@ -171,7 +151,7 @@ impl CandidateIndex {
 
     /// The sharing providers; none: there are none.
     pub(super) fn sharing(&self) -> Option<&RoaringBitmap> {
-        self.with_trait(SHARING)?.filter(|set| !set.is_empty())
+        self.traits.get(self.sharing?).filter(|set| !set.is_empty())
     }
 
     /// The sharing providers that lend to the tree with a root, ascending; not those of the tree.
@@ -193,6 +173,28 @@ impl CandidateIndex {
         let members = aggregates(self.row(sharer)).iter().filter_map(|&id| self.aggregates.get(id));
         members.flatten().map(|id| self.trees.root(id)).chain([self.trees.root(sharer)]).collect()
     }
+}
+
+/// The provider numbers whose rows may have changed between two states, ascending.
+fn changed(before: &State, after: &State, events: &[Event]) -> Vec<ProviderId> {
+    let mut numbers = Vec::new();
+    for provider in events.iter().flat_map(providers_of) {
+        numbers.extend(before.provider_id(provider));
+        numbers.extend(after.provider_id(provider));
+    }
+    numbers.sort_unstable();
+    numbers.dedup();
+    // With a provider, all below it come under another root.
+    let root = |state: &State, id| state.provider_row(id).map(|row| row.root);
+    for at in 0..numbers.len() {
+        let id = numbers[at];
+        if after.provider_row(id).is_some() && root(before, id) != root(after, id) {
+            numbers.extend(after.subtree(id));
+        }
+    }
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers
 }
 
 /// The providers whose rows an event changed.

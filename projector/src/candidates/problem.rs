@@ -201,7 +201,7 @@ impl Many<'_> {
             (!lent && anchor_is_member) || set.contains(id)
         });
         member
-            && !(lent && self.tree.is_some())
+            && (!lent || self.tree.is_none())
             && !self.outsiders.contains(id)
             && !self.barred.contains(id)
     }

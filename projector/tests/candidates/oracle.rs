@@ -76,7 +76,7 @@ impl Oracle<'_> {
         (row.held + amount) as f64 <= it.capacity()
             && u64::from(it.min_unit) <= amount
             && amount <= u64::from(it.max_unit)
-            && amount % u64::from(it.step_size) == 0
+            && amount.is_multiple_of(u64::from(it.step_size))
     }
 
     fn fits_together(&self, id: Id, class: &str, sum: u64) -> bool {
@@ -350,8 +350,9 @@ impl Oracle<'_> {
 fn combinations<T: Clone>(lists: &[Vec<T>]) -> Vec<Vec<T>> {
     let mut all = vec![Vec::new()];
     for list in lists {
-        let longer =
-            |short: Vec<T>| list.iter().map(move |one| [&short[..], &[one.clone()]].concat());
+        let longer = |short: Vec<T>| {
+            list.iter().map(move |one| short.iter().chain([one]).cloned().collect::<Vec<T>>())
+        };
         all = all.into_iter().flat_map(longer).collect();
     }
     all

@@ -222,7 +222,7 @@ fn alter(world: &mut World, number: usize, change: &Change, providers: usize) {
             if world.state.children(id).next().is_none() && !world.state.is_held(id) {
                 world.remove(&name);
                 // Its number is used again, at times in the same batch.
-                if number % 2 == 0 {
+                if number.is_multiple_of(2) {
                     world.provider(&format!("q{number}"), None);
                     world.has(&format!("q{number}"), &[("VCPU", 2), ("X", 5)]);
                 }

@@ -22,7 +22,10 @@ pub const RULES: &[(&str, &str)] = &[
     ("placement:resource_providers:aggregates:list", SERVICES),
     ("placement:resource_providers:aggregates:update", SERVICES),
     ("placement:resource_providers:usages", SERVICES),
-    ("placement:usages", "role:admin or role:service or (role:reader and project_id:%(project_id)s)"),
+    (
+        "placement:usages",
+        "role:admin or role:service or (role:reader and project_id:%(project_id)s)",
+    ),
     ("placement:traits:list", SERVICES),
     ("placement:traits:show", SERVICES),
     ("placement:traits:update", SERVICES),

@@ -133,7 +133,9 @@ impl Parser<'_> {
             ("role", role) => Ok(Check::Role(role.to_lowercase())),
             ("rule", rule) => Ok(Check::Rule(rule.to_owned())),
             ("project_id", "%(project_id)s") => Ok(Check::OwnProject),
-            ("project_id" | "user_id", value) if value.contains("%(") => Err(format!("unknown check {word:?}")),
+            ("project_id" | "user_id", value) if value.contains("%(") => {
+                Err(format!("unknown check {word:?}"))
+            }
             ("project_id", project) => Ok(Check::Project(project.to_owned())),
             ("user_id", user) => Ok(Check::User(user.to_owned())),
             _ => Err(format!("unknown check {word:?}")),
@@ -167,7 +169,15 @@ mod tests {
 
     #[test]
     fn what_is_not_understood_is_an_error() {
-        for text in ["role:a or", "(role:a", "role:a)", "http://x", "maybe", "user_id:%(user_id)s", "role:a role:b"] {
+        for text in [
+            "role:a or",
+            "(role:a",
+            "role:a)",
+            "http://x",
+            "maybe",
+            "user_id:%(user_id)s",
+            "role:a role:b",
+        ] {
             assert!(parse(text).is_err(), "{text}");
         }
         assert!(parse(&"not ".repeat(100_000)).is_err());

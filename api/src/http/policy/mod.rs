@@ -84,12 +84,18 @@ impl Policy {
     /// # Errors
     /// Refused (status 403). Everything is for callers in the scope of a project only; in
     /// another one no rule of any policy file helps.
-    pub fn check(&self, rule: &str, identity: &Identity, project: Option<&str>) -> Result<(), Failure> {
+    pub fn check(
+        &self,
+        rule: &str,
+        identity: &Identity,
+        project: Option<&str>,
+    ) -> Result<(), Failure> {
         if identity.scope != Scope::Project {
             return Err(Failure::forbidden(rule));
         }
         let target = Target { project };
-        let allowed = self.rules.get(rule).is_some_and(|check| self.allows(check, identity, target, 0));
+        let allowed =
+            self.rules.get(rule).is_some_and(|check| self.allows(check, identity, target, 0));
         if allowed {
             return Ok(());
         }
@@ -119,13 +125,15 @@ impl Policy {
 }
 
 fn parse(rule: &str, text: &str) -> Result<Check, PolicyError> {
-    expression::parse(text).map_err(|reason| PolicyError::Expression { rule: rule.to_owned(), reason })
+    expression::parse(text)
+        .map_err(|reason| PolicyError::Expression { rule: rule.to_owned(), reason })
 }
 
 fn read(path: &Path) -> Result<Vec<(String, String)>, PolicyError> {
-    let text = std::fs::read_to_string(path).map_err(|source| PolicyError::Read { path: path.to_owned(), source })?;
-    let documents =
-        YamlLoader::load_from_str(&text).map_err(|source| PolicyError::Yaml { path: path.to_owned(), source })?;
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| PolicyError::Read { path: path.to_owned(), source })?;
+    let documents = YamlLoader::load_from_str(&text)
+        .map_err(|source| PolicyError::Yaml { path: path.to_owned(), source })?;
     let form = || PolicyError::Form(path.to_owned());
     match documents.into_iter().next() {
         None | Some(Yaml::Null) => Ok(Vec::new()),
@@ -165,7 +173,12 @@ mod tests {
         for role in ["admin", "service"] {
             assert!(allowed(&policy, "placement:resource_providers:list", &[role], None));
         }
-        assert!(!allowed(&policy, "placement:resource_providers:list", &["reader", "member"], None));
+        assert!(!allowed(
+            &policy,
+            "placement:resource_providers:list",
+            &["reader", "member"],
+            None
+        ));
     }
 
     #[test]
@@ -188,7 +201,8 @@ mod tests {
     #[test]
     fn a_file_replaces_rules_but_not_the_scope() {
         let mut file = tempfile::NamedTempFile::new().expect("a file");
-        writeln!(file, "# open\n\"placement:usages\": \"@\"\n\"placement:traits:list\": \"!\"").expect("written");
+        writeln!(file, "# open\n\"placement:usages\": \"@\"\n\"placement:traits:list\": \"!\"")
+            .expect("written");
         let policy = Policy::load(Some(file.path()), false).expect("it parses");
         assert!(allowed(&policy, "placement:usages", &[], None));
         assert!(!allowed(&policy, "placement:traits:list", &["admin"], None));
@@ -201,7 +215,13 @@ mod tests {
     fn a_bad_file_is_an_error() {
         let mut file = tempfile::NamedTempFile::new().expect("a file");
         writeln!(file, "\"placement:usages\": \"http://example.com\"").expect("written");
-        assert!(matches!(Policy::load(Some(file.path()), true), Err(PolicyError::Expression { .. })));
-        assert!(matches!(Policy::load(Some(Path::new("/nonexistent")), true), Err(PolicyError::Read { .. })));
+        assert!(matches!(
+            Policy::load(Some(file.path()), true),
+            Err(PolicyError::Expression { .. })
+        ));
+        assert!(matches!(
+            Policy::load(Some(Path::new("/nonexistent")), true),
+            Err(PolicyError::Read { .. })
+        ));
     }
 }
