@@ -38,11 +38,7 @@ pub fn root() -> PathBuf {
 
 fn existing(name: &str) -> PathBuf {
     let path = folder().join(name);
-    assert!(
-        path.is_file(),
-        "there is no {}: cargo build --workspace --bins",
-        path.display()
-    );
+    assert!(path.is_file(), "there is no {}: cargo build --workspace --bins", path.display());
     path
 }
 
@@ -51,10 +47,7 @@ fn existing(name: &str) -> PathBuf {
 fn build() -> PathBuf {
     let executable = env::current_exe().expect("the test knows its own path");
     // <target>/debug/deps/<test>
-    let profile = executable
-        .ancestors()
-        .nth(2)
-        .expect("a test lies in target/debug/deps");
+    let profile = executable.ancestors().nth(2).expect("a test lies in target/debug/deps");
     let target = profile.parent().expect("a profile lies in target");
     let status = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .args(["build", "--quiet", "--workspace", "--bins", "--target-dir"])

@@ -36,10 +36,7 @@ pub fn amounts(resources: &Value) -> Amounts {
     classes
         .iter()
         .map(|(class, amount)| {
-            (
-                class.clone(),
-                amount.as_u64().expect("an amount is a whole number"),
-            )
+            (class.clone(), amount.as_u64().expect("an amount is a whole number"))
         })
         .collect()
 }
@@ -47,10 +44,7 @@ pub fn amounts(resources: &Value) -> Amounts {
 /// What a consumer holds according to the server, and its generation (none if it holds nothing).
 pub fn read(client: &Client, consumer: &str) -> (Holding, Option<u64>) {
     let answer = client.read(&format!("/allocations/{consumer}"));
-    (
-        from_json(&answer["allocations"]),
-        answer["consumer_generation"].as_u64(),
-    )
+    (from_json(&answer["allocations"]), answer["consumer_generation"].as_u64())
 }
 
 /// A provider's usages, without the classes of which nothing is used.
@@ -62,20 +56,11 @@ pub fn usages(client: &Client, provider: &str) -> Amounts {
 /// The capacity of each class a provider has, cut off to whole numbers as Placement shows it.
 pub fn capacity(client: &Client, provider: &str) -> Amounts {
     let answer = client.read(&format!("/resource_providers/{provider}/inventories"));
-    let inventories = answer["inventories"]
-        .as_object()
-        .expect("inventories are an object");
-    inventories
-        .iter()
-        .map(|(class, record)| (class.clone(), usable(record)))
-        .collect()
+    let inventories = answer["inventories"].as_object().expect("inventories are an object");
+    inventories.iter().map(|(class, record)| (class.clone(), usable(record))).collect()
 }
 
-#[allow(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    clippy::cast_precision_loss
-)]
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
 fn usable(record: &Value) -> u64 {
     let number = |key: &str| record[key].as_f64().expect("an inventory has numbers");
     ((number("total") - number("reserved")) * number("allocation_ratio")) as u64
@@ -99,14 +84,9 @@ pub fn sums<'a>(holdings: impl IntoIterator<Item = &'a Holding>) -> Holding {
 pub fn check_providers(client: &Client, providers: &[String]) {
     for provider in providers {
         let answer = client.read(&format!("/resource_providers/{provider}/allocations"));
-        let holdings = answer["allocations"]
-            .as_object()
-            .expect("allocations are an object");
+        let holdings = answer["allocations"].as_object().expect("allocations are an object");
         let mut sum = Amounts::new();
-        for resources in holdings
-            .values()
-            .map(|holding| amounts(&holding["resources"]))
-        {
+        for resources in holdings.values().map(|holding| amounts(&holding["resources"])) {
             for (class, amount) in resources {
                 *sum.entry(class).or_default() += amount;
             }

@@ -89,20 +89,8 @@ pub fn wrong_messagepack() -> Vec<Vec<u8>> {
         .map(|kind| vec![kind, 0xff, 0xff, 0xff, 0xff])
         .collect();
     // A map of one entry named "claim" with such a value.
-    texts.extend(
-        texts
-            .clone()
-            .into_iter()
-            .map(|tail| [b"\x81\xa5claim".to_vec(), tail].concat()),
-    );
-    texts.extend([
-        vec![],
-        vec![0xc1],
-        vec![0x90],
-        vec![0x80],
-        vec![0xc0],
-        vec![0x91, 0xc0],
-    ]);
+    texts.extend(texts.clone().into_iter().map(|tail| [b"\x81\xa5claim".to_vec(), tail].concat()));
+    texts.extend([vec![], vec![0xc1], vec![0x90], vec![0x80], vec![0xc0], vec![0x91, 0xc0]]);
     for depth in [1_000, 1_000_000] {
         texts.push(vec![0x91; depth]);
         texts.push(b"\x81\xa5claim".repeat(depth));
@@ -114,22 +102,13 @@ pub fn wrong_messagepack() -> Vec<Vec<u8>> {
 /// As texts, since some of the numbers are beyond what [`Value`] can hold.
 pub fn wrong_values(body: &Value) -> Vec<String> {
     let deep = format!("{}1{}", "[".repeat(300), "]".repeat(300));
-    let strange = [
-        "[[]]",
-        "{\"\\u0000\":[1]}",
-        "true",
-        "-1.5",
-        "-1e400",
-        "1e400",
-        deep.as_str(),
-    ];
+    let strange = ["[[]]", "{\"\\u0000\":[1]}", "true", "-1.5", "-1e400", "1e400", deep.as_str()];
     let mut texts = Vec::new();
     for pointer in pointers(body) {
         for replacement in strange {
             let mut changed = body.clone();
-            *changed
-                .pointer_mut(&pointer)
-                .expect("the pointer was read from the body") = json!("@@@@");
+            *changed.pointer_mut(&pointer).expect("the pointer was read from the body") =
+                json!("@@@@");
             texts.push(changed.to_string().replace("\"@@@@\"", replacement));
         }
     }
@@ -143,21 +122,15 @@ fn pointers(value: &Value) -> Vec<String> {
             .iter()
             .map(|(name, field)| (name.replace('~', "~0").replace('/', "~1"), field))
             .collect(),
-        Value::Array(items) => items
-            .iter()
-            .enumerate()
-            .map(|(index, item)| (index.to_string(), item))
-            .collect(),
+        Value::Array(items) => {
+            items.iter().enumerate().map(|(index, item)| (index.to_string(), item)).collect()
+        }
         _ => Vec::new(),
     };
     let mut found = Vec::new();
     for (name, child) in children {
         found.push(format!("/{name}"));
-        found.extend(
-            pointers(child)
-                .into_iter()
-                .map(|rest| format!("/{name}{rest}")),
-        );
+        found.extend(pointers(child).into_iter().map(|rest| format!("/{name}{rest}")));
     }
     found
 }

@@ -42,18 +42,12 @@ impl Answer {
 
     /// The first header of a name (in lower case).
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers
-            .iter()
-            .find(|(key, _)| key == name)
-            .map(|(_, value)| value.as_str())
+        self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
     /// The message of the first error, as Placement's clients read it; empty if there is none.
     pub fn detail(&self) -> String {
-        self.json()["errors"][0]["detail"]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned()
+        self.json()["errors"][0]["detail"].as_str().unwrap_or_default().to_owned()
     }
 
     /// Itself, if it has this status; otherwise panics with the body.
@@ -82,15 +76,8 @@ impl Client {
             .proxy(None)
             .build()
             .into();
-        let client = Client {
-            agent,
-            base: base.to_owned(),
-            headers: Vec::new(),
-        };
-        client
-            .with("x-auth-token", "admin")
-            .with("accept", "application/json")
-            .microversion(NEWEST)
+        let client = Client { agent, base: base.to_owned(), headers: Vec::new() };
+        client.with("x-auth-token", "admin").with("accept", "application/json").microversion(NEWEST)
     }
 
     /// The same client with another microversion; an empty one sends none, which means 1.0.
@@ -127,9 +114,8 @@ impl Client {
         path: &str,
         body: Option<&[u8]>,
     ) -> Result<Answer, ureq::Error> {
-        let mut request = ureq::http::Request::builder()
-            .method(method)
-            .uri(format!("{}{path}", self.base));
+        let mut request =
+            ureq::http::Request::builder().method(method).uri(format!("{}{path}", self.base));
         for (name, value) in &self.headers {
             request = request.header(name, value);
         }
@@ -138,12 +124,9 @@ impl Client {
                 if !self.headers.iter().any(|(name, _)| name == "content-type") {
                     request = request.header("content-type", "application/json");
                 }
-                self.agent
-                    .run(request.body(bytes).map_err(ureq::Error::from)?)?
+                self.agent.run(request.body(bytes).map_err(ureq::Error::from)?)?
             }
-            None => self
-                .agent
-                .run(request.body(()).map_err(ureq::Error::from)?)?,
+            None => self.agent.run(request.body(()).map_err(ureq::Error::from)?)?,
         };
         read(answer)
     }
@@ -171,10 +154,7 @@ impl Client {
     /// GET that must answer 200 with JSON.
     #[track_caller]
     pub fn read(&self, path: &str) -> Value {
-        self.get(path)
-            .expect("the server answers")
-            .expect(200)
-            .json()
+        self.get(path).expect("the server answers").expect(200).json()
     }
 }
 
@@ -184,16 +164,9 @@ fn read(answer: ureq::http::Response<ureq::Body>) -> Result<Answer, ureq::Error>
         .headers
         .iter()
         .map(|(name, value)| {
-            (
-                name.to_string(),
-                String::from_utf8_lossy(value.as_bytes()).into_owned(),
-            )
+            (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned())
         })
         .collect();
     let bytes = body.with_config().limit(LARGEST).read_to_vec()?;
-    Ok(Answer {
-        status: parts.status.as_u16(),
-        headers,
-        bytes,
-    })
+    Ok(Answer { status: parts.status.as_u16(), headers, bytes })
 }

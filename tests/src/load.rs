@@ -106,20 +106,12 @@ impl Worker {
     pub fn settle(&mut self, client: &Client, write: &Write) {
         let read = |consumer: &String| {
             let (holding, generation) = books::read(client, consumer);
-            Known {
-                holding,
-                generation,
-            }
+            Known { holding, generation }
         };
         let found: Vec<Known> = write.iter().map(|(consumer, _)| read(consumer)).collect();
-        let before: Vec<Known> = write
-            .iter()
-            .map(|(consumer, _)| self.known(consumer))
-            .collect();
-        let after: Vec<Known> = write
-            .iter()
-            .map(|(consumer, holding)| self.after(consumer, holding))
-            .collect();
+        let before: Vec<Known> = write.iter().map(|(consumer, _)| self.known(consumer)).collect();
+        let after: Vec<Known> =
+            write.iter().map(|(consumer, holding)| self.after(consumer, holding)).collect();
         assert!(
             found == before || found == after,
             "half applied:\nfound  {found:?}\nbefore {before:?}\nafter  {after:?}"
@@ -133,14 +125,7 @@ impl Worker {
     pub fn check<'a>(&self, client: &Client, which: impl IntoIterator<Item = &'a String>) {
         for consumer in which {
             let (holding, generation) = books::read(client, consumer);
-            assert_eq!(
-                Known {
-                    holding,
-                    generation
-                },
-                self.known(consumer),
-                "consumer {consumer}"
-            );
+            assert_eq!(Known { holding, generation }, self.known(consumer), "consumer {consumer}");
         }
     }
 
@@ -156,10 +141,7 @@ impl Worker {
     /// How a consumer looks after a write: an emptied one is gone, and a new one starts at 1.
     fn after(&self, consumer: &str, holding: &Holding) -> Known {
         let generation = self.known(consumer).generation.unwrap_or(0) + 1;
-        Known {
-            holding: holding.clone(),
-            generation: (!holding.is_empty()).then_some(generation),
-        }
+        Known { holding: holding.clone(), generation: (!holding.is_empty()).then_some(generation) }
     }
 
     fn enter(&mut self, write: &Write) {
@@ -175,8 +157,7 @@ impl Worker {
             }
         }
         let known = &self.known;
-        self.moves
-            .retain(|(_, migration)| known.contains_key(migration));
+        self.moves.retain(|(_, migration)| known.contains_key(migration));
         if let [(instance, left), (migration, taken)] = write.as_slice()
             && left.is_empty()
             && !taken.is_empty()
@@ -207,27 +188,18 @@ impl Worker {
 
     /// Consumers that are on neither side of a move.
     fn unmoved(&self) -> impl Iterator<Item = &String> {
-        let moving = |consumer: &String| {
-            self.moves
-                .iter()
-                .any(|(i, m)| i == consumer || m == consumer)
-        };
+        let moving =
+            |consumer: &String| self.moves.iter().any(|(i, m)| i == consumer || m == consumer);
         self.known.keys().filter(move |consumer| !moving(consumer))
     }
 
     fn claim(&mut self) -> Write {
-        vec![(
-            seed::uuid(&mut self.random).to_string(),
-            self.some_holding(),
-        )]
+        vec![(seed::uuid(&mut self.random).to_string(), self.some_holding())]
     }
 
     fn open_move(&mut self, instance: String) -> Write {
         let holding = self.known(&instance).holding;
-        vec![
-            (instance, Holding::new()),
-            (seed::uuid(&mut self.random).to_string(), holding),
-        ]
+        vec![(instance, Holding::new()), (seed::uuid(&mut self.random).to_string(), holding)]
     }
 
     /// Claim the destination, or confirm, or revert.

@@ -31,15 +31,9 @@ pub struct Nats {
 impl Nats {
     /// A server with an empty store, ready to answer.
     pub fn start() -> Nats {
-        let folder = tempfile::Builder::new()
-            .prefix("nats-")
-            .tempdir()
-            .expect("a folder can be made");
-        let mut nats = Nats {
-            process: None,
-            folder,
-            port: free_port(),
-        };
+        let folder =
+            tempfile::Builder::new().prefix("nats-").tempdir().expect("a folder can be made");
+        let mut nats = Nats { process: None, folder, port: free_port() };
         for attempt in 1..=TRIES {
             if nats.try_start() {
                 return nats;
@@ -55,11 +49,7 @@ impl Nats {
         if self.process.is_some() {
             self.terminate();
         }
-        assert!(
-            self.try_start(),
-            "nats-server does not start again on port {}",
-            self.port
-        );
+        assert!(self.try_start(), "nats-server does not start again on port {}", self.port);
     }
 
     /// SIGKILL.
@@ -71,10 +61,7 @@ impl Nats {
 
     /// SIGTERM, and wait for its end.
     pub fn terminate(&mut self) {
-        self.process
-            .take()
-            .expect("nats-server runs")
-            .terminate(STOP);
+        self.process.take().expect("nats-server runs").terminate(STOP);
     }
 
     /// Its URL.
@@ -112,10 +99,7 @@ impl Nats {
             }
             thread::sleep(Duration::from_millis(10));
         }
-        panic!(
-            "nats-server did not answer within {READY:?}:\n{}",
-            process.log_tail()
-        );
+        panic!("nats-server did not answer within {READY:?}:\n{}", process.log_tail());
     }
 }
 
@@ -124,10 +108,7 @@ fn answers(port: u16) -> bool {
     let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else {
         return false;
     };
-    if stream
-        .set_read_timeout(Some(Duration::from_secs(2)))
-        .is_err()
-    {
+    if stream.set_read_timeout(Some(Duration::from_secs(2))).is_err() {
         return false;
     }
     let Ok(reading) = stream.try_clone() else {
@@ -137,14 +118,10 @@ fn answers(port: u16) -> bool {
     let Some(Ok(info)) = lines.next() else {
         return false;
     };
-    let pinged = stream
-        .write_all(b"CONNECT {\"verbose\":false}\r\nPING\r\n")
-        .is_ok();
+    let pinged = stream.write_all(b"CONNECT {\"verbose\":false}\r\nPING\r\n").is_ok();
     info.starts_with("INFO")
         && pinged
-        && lines
-            .next()
-            .is_some_and(|line| line.is_ok_and(|line| line == "PONG"))
+        && lines.next().is_some_and(|line| line.is_ok_and(|line| line == "PONG"))
 }
 
 /// The program: `NATS_SERVER_BIN`, or the one the test command installed, or one on the path.

@@ -23,11 +23,8 @@ pub struct Process {
 impl Process {
     /// Start `command`, with its output appended to the file `log`.
     pub fn start(name: &str, mut command: Command, log: &Path) -> Process {
-        let file = File::options()
-            .create(true)
-            .append(true)
-            .open(log)
-            .expect("the log can be written");
+        let file =
+            File::options().create(true).append(true).open(log).expect("the log can be written");
         let errors = file.try_clone().expect("a file handle can be duplicated");
         let child = command
             .stdin(Stdio::null())
@@ -35,11 +32,7 @@ impl Process {
             .stderr(errors)
             .spawn()
             .unwrap_or_else(|error| panic!("{name} does not start: {error} ({command:?})"));
-        Process {
-            name: name.to_owned(),
-            child,
-            log: log.to_owned(),
-        }
+        Process { name: name.to_owned(), child, log: log.to_owned() }
     }
 
     /// The process id.
@@ -88,11 +81,7 @@ impl Drop for Process {
     fn drop(&mut self) {
         self.kill();
         if thread::panicking() {
-            eprintln!(
-                "--- the end of {}'s output\n{}\n---",
-                self.name,
-                self.log_tail()
-            );
+            eprintln!("--- the end of {}'s output\n{}\n---", self.name, self.log_tail());
         }
     }
 }
@@ -100,8 +89,5 @@ impl Drop for Process {
 /// A port of the loopback address that nobody listens on now.
 pub fn free_port() -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("the loopback address can be bound");
-    listener
-        .local_addr()
-        .expect("a bound socket has an address")
-        .port()
+    listener.local_addr().expect("a bound socket has an address").port()
 }

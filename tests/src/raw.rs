@@ -19,17 +19,13 @@ pub fn exchange(port: u16, bytes: &[u8]) -> Vec<u8> {
     let mut stream = connect(port);
     // The server may answer and close before it has read everything.
     let _ = stream.write_all(bytes);
-    stream
-        .set_read_timeout(Some(PAUSE))
-        .expect("a timeout can be set");
+    stream.set_read_timeout(Some(PAUSE)).expect("a timeout can be set");
     let mut answer = Vec::new();
     if read_to_end(&mut stream, &mut answer) {
         return answer;
     }
     let _ = stream.shutdown(Shutdown::Write);
-    stream
-        .set_read_timeout(Some(PATIENCE))
-        .expect("a timeout can be set");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
     assert!(
         read_to_end(&mut stream, &mut answer),
         "no end after {PATIENCE:?}: sent {}",
@@ -83,21 +79,13 @@ pub fn request(port: u16, method: &str, path: &[u8], headers: &str, body: &[u8])
 pub fn status(answer: &[u8]) -> Option<u16> {
     let line = answer.split(|&byte| byte == b'\r').next()?;
     let text = std::str::from_utf8(line).ok()?;
-    text.strip_prefix("HTTP/1.")?
-        .split(' ')
-        .nth(1)?
-        .parse()
-        .ok()
+    text.strip_prefix("HTTP/1.")?.split(' ').nth(1)?.parse().ok()
 }
 
 /// A connection that is only opened.
 pub fn connect(port: u16) -> TcpStream {
     let stream = TcpStream::connect(("127.0.0.1", port)).expect("the server takes connections");
-    stream
-        .set_read_timeout(Some(PATIENCE))
-        .expect("a timeout can be set");
-    stream
-        .set_write_timeout(Some(PATIENCE))
-        .expect("a timeout can be set");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
+    stream.set_write_timeout(Some(PATIENCE)).expect("a timeout can be set");
     stream
 }

@@ -32,22 +32,14 @@ fn placement(provider: &str, consumer: &str) -> Vec<Route> {
     let inventories = json!({"resource_provider_generation": 1, "inventories": {"VCPU": record}});
     vec![
         reading("/".to_owned()),
-        writing(
-            "/resource_classes".to_owned(),
-            "POST",
-            json!({"name": "CUSTOM_X"}),
-        ),
+        writing("/resource_classes".to_owned(), "POST", json!({"name": "CUSTOM_X"})),
         reading("/resource_classes/VCPU".to_owned()),
         writing(
             "/resource_providers".to_owned(),
             "POST",
             json!({"name": "n", "uuid": consumer, "parent_provider_uuid": provider}),
         ),
-        writing(
-            below(""),
-            "PUT",
-            json!({"name": "n", "parent_provider_uuid": provider}),
-        ),
+        writing(below(""), "PUT", json!({"name": "n", "parent_provider_uuid": provider})),
         Route {
             path: below("/inventories"),
             writes: vec![("PUT", inventories.clone()), ("POST", named)],
@@ -65,16 +57,8 @@ fn placement(provider: &str, consumer: &str) -> Vec<Route> {
             "PUT",
             json!({"traits": ["HW_CPU_X86_VMX"], "resource_provider_generation": 1}),
         ),
-        writing(
-            "/allocations".to_owned(),
-            "POST",
-            json!({consumer: allocation.clone()}),
-        ),
-        writing(
-            format!("/allocations/{consumer}"),
-            "PUT",
-            allocation.clone(),
-        ),
+        writing("/allocations".to_owned(), "POST", json!({consumer: allocation.clone()})),
+        writing(format!("/allocations/{consumer}"), "PUT", allocation.clone()),
         reading("/allocation_candidates?resources=VCPU:1".to_owned()),
         reading("/traits".to_owned()),
         reading("/traits/HW_CPU_X86_VMX".to_owned()),
@@ -96,10 +80,7 @@ fn ledger(provider: &str, consumer: &str) -> Vec<Route> {
     let list = json!([{"create_provider": {"uuid": consumer, "name": "n", "parent": provider}}, {"create_trait": {"name": "CUSTOM_X"}}]);
     let moved = json!({"move_to_migration": {"consumer": consumer, "migration": provider, "kind": "resize"}});
     vec![
-        Route {
-            path: commands,
-            writes: vec![("POST", claim), ("POST", list), ("POST", moved)],
-        },
+        Route { path: commands, writes: vec![("POST", claim), ("POST", list), ("POST", moved)] },
         reading("/ledger/v1/events".to_owned()),
         reading("/ledger/v1/moves".to_owned()),
         reading(format!("/ledger/v1/moves/{consumer}")),
@@ -115,15 +96,9 @@ fn ledger(provider: &str, consumer: &str) -> Vec<Route> {
 }
 
 fn reading(path: String) -> Route {
-    Route {
-        path,
-        writes: Vec::new(),
-    }
+    Route { path, writes: Vec::new() }
 }
 
 fn writing(path: String, method: &'static str, body: Value) -> Route {
-    Route {
-        path,
-        writes: vec![(method, body)],
-    }
+    Route { path, writes: vec![(method, body)] }
 }

@@ -38,10 +38,8 @@ impl Server {
 
     /// The same with further arguments and environment variables.
     pub fn with(arguments: &[&str], environment: &[(&str, &str)]) -> Server {
-        let folder = tempfile::Builder::new()
-            .prefix("allocd-")
-            .tempdir()
-            .expect("a folder can be made");
+        let folder =
+            tempfile::Builder::new().prefix("allocd-").tempdir().expect("a folder can be made");
         fs::create_dir(folder.path().join("data")).expect("a folder can be made");
         let mut server = Server {
             process: None,
@@ -109,10 +107,7 @@ impl Server {
             }
             thread::sleep(Duration::from_millis(5));
         }
-        panic!(
-            "allocd did not answer within {READY:?}:\n{}",
-            process.log_tail()
-        );
+        panic!("allocd did not answer within {READY:?}:\n{}", process.log_tail());
     }
 
     /// SIGKILL.
@@ -124,10 +119,7 @@ impl Server {
 
     /// SIGTERM; how it ended. A clean stop has the status 0.
     pub fn terminate(&mut self) -> ExitStatus {
-        self.process
-            .take()
-            .expect("the server runs")
-            .terminate(STOP)
+        self.process.take().expect("the server runs").terminate(STOP)
     }
 
     /// Whether the process is alive.
@@ -157,10 +149,7 @@ impl Server {
 
     /// The end of its output.
     pub fn log_tail(&self) -> String {
-        self.process
-            .as_ref()
-            .map(Process::log_tail)
-            .unwrap_or_default()
+        self.process.as_ref().map(Process::log_tail).unwrap_or_default()
     }
 }
 

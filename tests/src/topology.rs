@@ -12,10 +12,7 @@ pub type Stock<'a> = (&'a str, u64);
 pub fn provider(client: &Client, name: &str, stock: &[Stock]) -> String {
     let provider = uuid(name).to_string();
     client
-        .post(
-            "/resource_providers",
-            &json!({"name": name, "uuid": provider}),
-        )
+        .post("/resource_providers", &json!({"name": name, "uuid": provider}))
         .expect("the server answers")
         .expect(200);
     set_inventory(client, &provider, 0, stock);
@@ -24,16 +21,11 @@ pub fn provider(client: &Client, name: &str, stock: &[Stock]) -> String {
 
 /// Replace all inventory of a provider that is at this generation.
 pub fn set_inventory(client: &Client, provider: &str, generation: u64, stock: &[Stock]) {
-    let inventories: serde_json::Map<String, Value> = stock
-        .iter()
-        .map(|&(class, total)| (class.to_owned(), inventory(total)))
-        .collect();
+    let inventories: serde_json::Map<String, Value> =
+        stock.iter().map(|&(class, total)| (class.to_owned(), inventory(total))).collect();
     let body = json!({"resource_provider_generation": generation, "inventories": inventories});
     client
-        .put(
-            &format!("/resource_providers/{provider}/inventories"),
-            &body,
-        )
+        .put(&format!("/resource_providers/{provider}/inventories"), &body)
         .expect("the server answers")
         .expect(200);
 }

@@ -37,9 +37,8 @@ const FULL_CHECK: usize = 25;
 
 #[test]
 fn acknowledged_writes_survive_sigkill() {
-    let kills: usize = env::var("ALLOCD_TEST_KILLS").map_or(200, |text| {
-        text.parse().expect("ALLOCD_TEST_KILLS is a number")
-    });
+    let kills: usize = env::var("ALLOCD_TEST_KILLS")
+        .map_or(200, |text| text.parse().expect("ALLOCD_TEST_KILLS is a number"));
     let seed = seed::seed(1);
     let mut random = seed::stream(seed, 0);
     let mut server = Server::start();
@@ -105,10 +104,7 @@ fn under_load(server: &mut Server, workers: &mut [Worker], time: Duration) -> Ve
         thread::sleep(time);
         assert!(server.running(), "the server ended by itself");
         server.kill();
-        running
-            .into_iter()
-            .map(|thread| thread.join().unwrap())
-            .collect()
+        running.into_iter().map(|thread| thread.join().unwrap()).collect()
     })
 }
 

@@ -14,11 +14,8 @@ use system_tests::seed;
 fn nats_server_is_killed_and_comes_back_on_its_port() {
     let mut nats = Nats::start();
     let url = nats.url();
-    let created = ask(
-        &url,
-        "$JS.API.STREAM.CREATE.S",
-        r#"{"name":"S","subjects":["s"],"storage":"file"}"#,
-    );
+    let created =
+        ask(&url, "$JS.API.STREAM.CREATE.S", r#"{"name":"S","subjects":["s"],"storage":"file"}"#);
     assert!(created.contains("\"did_create\":true"), "{created}");
     nats.kill();
     nats.restart();
@@ -31,18 +28,13 @@ fn nats_server_is_killed_and_comes_back_on_its_port() {
 /// One request and its reply, in NATS's own words.
 fn ask(url: &str, subject: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(url.strip_prefix("nats://").unwrap()).unwrap();
-    let mut lines = BufReader::new(stream.try_clone().unwrap())
-        .lines()
-        .map(Result::unwrap);
+    let mut lines = BufReader::new(stream.try_clone().unwrap()).lines().map(Result::unwrap);
     let request = format!(
         "CONNECT {{\"verbose\":false}}\r\nSUB reply 1\r\nPUB {subject} reply {}\r\n{body}\r\n",
         body.len()
     );
     stream.write_all(request.as_bytes()).unwrap();
-    lines
-        .by_ref()
-        .find(|line| line.starts_with("MSG reply"))
-        .unwrap();
+    lines.by_ref().find(|line| line.starts_with("MSG reply")).unwrap();
     lines.next().unwrap()
 }
 
@@ -50,9 +42,7 @@ fn ask(url: &str, subject: &str, body: &str) -> String {
 #[test]
 fn garbled_bodies_are_not_json() {
     let mut random = seed::stream(5, 0);
-    let text = json!({"a": [1, {"b": "c"}], "d": null})
-        .to_string()
-        .into_bytes();
+    let text = json!({"a": [1, {"b": "c"}], "d": null}).to_string().into_bytes();
     for _ in 0..2_000 {
         for bytes in [
             garble::cut(&mut random, &text),

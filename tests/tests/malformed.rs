@@ -37,17 +37,9 @@ impl Site {
             "allocations": {&provider: {"resources": {"VCPU": 2}}},
             "project_id": "p", "user_id": "u", "consumer_type": "INSTANCE", "consumer_generation": null,
         });
-        client
-            .put(&format!("/allocations/{consumer}"), &body)
-            .unwrap()
-            .expect(204);
+        client.put(&format!("/allocations/{consumer}"), &body).unwrap().expect(204);
         let routes = routes::all(&provider, &consumer);
-        let mut site = Site {
-            server,
-            routes,
-            before: Vec::new(),
-            sequence: Value::Null,
-        };
+        let mut site = Site { server, routes, before: Vec::new(), sequence: Value::Null };
         site.before = site.state();
         site.sequence = site.sequence();
         site
@@ -96,12 +88,9 @@ impl Site {
     }
 
     fn writes(&self) -> impl Iterator<Item = (&Route, &'static str, &Value)> {
-        self.routes.iter().flat_map(|route| {
-            route
-                .writes
-                .iter()
-                .map(move |(method, body)| (route, *method, body))
-        })
+        self.routes
+            .iter()
+            .flat_map(|route| route.writes.iter().map(move |(method, body)| (route, *method, body)))
     }
 
     /// [`Site::unharmed`], and the ledger has no new event.
@@ -113,17 +102,9 @@ impl Site {
     /// The server lives, nothing changed, nothing panicked, and the ledger on disk is whole.
     /// An event that tells of a search in vain may have been added.
     fn unharmed(mut self) {
-        assert!(
-            self.server.running(),
-            "the server has ended:\n{}",
-            self.server.log_tail()
-        );
+        assert!(self.server.running(), "the server has ended:\n{}", self.server.log_tail());
         assert_eq!(self.state(), self.before);
-        assert!(
-            !self.server.log_tail().contains("panicked"),
-            "{}",
-            self.server.log_tail()
-        );
+        assert!(!self.server.log_tail().contains("panicked"), "{}", self.server.log_tail());
         assert!(self.server.terminate().success(), "a clean stop");
         verify_ledger(&self.server.data_dir());
     }
@@ -185,18 +166,9 @@ fn messagepack_that_is_no_command() {
     let mut random = seed::stream(seed::seed(6), 0);
     let mut texts = garble::wrong_messagepack();
     texts.extend((0..300).map(|_| garble::rubbish(&mut random)));
-    for kind in [
-        "application/msgpack",
-        "application/x-msgpack",
-        "application/vnd.msgpack",
-    ] {
+    for kind in ["application/msgpack", "application/x-msgpack", "application/vnd.msgpack"] {
         for text in &texts {
-            site.refused(
-                "POST",
-                "/ledger/v1/commands",
-                &format!("content-type: {kind}\r\n"),
-                text,
-            );
+            site.refused("POST", "/ledger/v1/commands", &format!("content-type: {kind}\r\n"), text);
         }
     }
     site.untouched();
@@ -208,10 +180,7 @@ fn bodies_that_are_too_large() {
     let site = Site::new();
     let long = format!("{{\"name\": \"{}\"}}", "x".repeat(20 << 20)).into_bytes();
     let blank = vec![b' '; 20 << 20];
-    for (path, body) in [
-        ("/resource_providers", long),
-        ("/ledger/v1/commands", blank),
-    ] {
+    for (path, body) in [("/resource_providers", long), ("/ledger/v1/commands", blank)] {
         let status = raw::request(site.server.port(), "POST", path.as_bytes(), JSON, &body);
         // The server need not read it all, and its answer may be lost when it closes early.
         assert!(
@@ -274,9 +243,7 @@ fn methods_and_headers() {
         "placement latest latest",
     ];
     for route in &site.routes {
-        for method in [
-            "PATCH", "OPTIONS", "HEAD", "TRACE", "BREW", "get", "G\u{e9}T",
-        ] {
+        for method in ["PATCH", "OPTIONS", "HEAD", "TRACE", "BREW", "get", "G\u{e9}T"] {
             site.survived(request(method, route.path.as_bytes(), JSON).as_slice());
         }
         for version in versions {
@@ -293,12 +260,7 @@ fn methods_and_headers() {
             "\u{fe}\u{ff}",
         ] {
             site.survived(
-                request(
-                    "GET",
-                    route.path.as_bytes(),
-                    &format!("accept: {accept}\r\n"),
-                )
-                .as_slice(),
+                request("GET", route.path.as_bytes(), &format!("accept: {accept}\r\n")).as_slice(),
             );
         }
     }
@@ -325,11 +287,7 @@ fn paths_and_queries() {
     ];
     for route in &site.routes {
         for ending in endings {
-            site.survived(&request(
-                "GET",
-                &[route.path.as_bytes(), ending].concat(),
-                JSON,
-            ));
+            site.survived(&request("GET", &[route.path.as_bytes(), ending].concat(), JSON));
         }
     }
     for path in queries() {
@@ -341,12 +299,9 @@ fn paths_and_queries() {
 /// Queries at the limits of what can be asked, all of them refused or empty.
 fn queries() -> Vec<String> {
     let candidates = |query: String| format!("/allocation_candidates?{query}");
-    let groups: Vec<String> = (0..2_000)
-        .map(|number| format!("resources{number}=VCPU:1"))
-        .collect();
-    let traits: Vec<String> = (0..2_000)
-        .map(|number| format!("CUSTOM_{number}"))
-        .collect();
+    let groups: Vec<String> =
+        (0..2_000).map(|number| format!("resources{number}=VCPU:1")).collect();
+    let traits: Vec<String> = (0..2_000).map(|number| format!("CUSTOM_{number}")).collect();
     vec![
         candidates(format!("{}&group_policy=none", groups.join("&"))),
         candidates(format!("resources=VCPU:1&required={}", traits.join(","))),
@@ -404,9 +359,7 @@ fn mixed_up(random: &mut StdRng, whole: &[u8]) -> Vec<u8> {
 }
 
 fn not_http() -> Vec<Vec<u8>> {
-    let many_headers: String = (0..2_000)
-        .map(|number| format!("x-{number}: y\r\n"))
-        .collect();
+    let many_headers: String = (0..2_000).map(|number| format!("x-{number}: y\r\n")).collect();
     vec![
         b"\r\n\r\n\r\n".to_vec(),
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03".to_vec(),
@@ -432,9 +385,7 @@ fn idle_and_slow_connections_do_not_block_others() {
     for number in 0..200 {
         let mut stream = raw::connect(site.server.port());
         if number % 2 == 0 {
-            stream
-                .write_all(b"POST /allocations HTTP/1.1\r\nhost: x\r\ncontent-le")
-                .unwrap();
+            stream.write_all(b"POST /allocations HTTP/1.1\r\nhost: x\r\ncontent-le").unwrap();
         }
         idle.push(stream);
     }

@@ -39,10 +39,7 @@ fn usage_stays_within_capacity_and_equals_what_was_acknowledged() {
             .iter_mut()
             .map(|worker| scope.spawn(|| write(worker, &server.client(), STEPS)))
             .collect();
-        let results: Vec<_> = writing
-            .into_iter()
-            .map(thread::ScopedJoinHandle::join)
-            .collect();
+        let results: Vec<_> = writing.into_iter().map(thread::ScopedJoinHandle::join).collect();
         done.store(true, Ordering::Relaxed);
         let looks = watch.join().unwrap();
         results.into_iter().for_each(|result| result.unwrap());
@@ -50,14 +47,8 @@ fn usage_stays_within_capacity_and_equals_what_was_acknowledged() {
     });
     check_against_books(&client, &workers, &providers);
     let refused: u64 = workers.iter().map(|worker| worker.refused).sum();
-    assert!(
-        refused > 0,
-        "the providers were never full: this test saw nothing"
-    );
-    println!(
-        "{} writes, {refused} of them refused",
-        CLIENTS * STEPS as u64
-    );
+    assert!(refused > 0, "the providers were never full: this test saw nothing");
+    println!("{} writes, {refused} of them refused", CLIENTS * STEPS as u64);
     assert!(server.terminate().success(), "a clean stop");
     verify_ledger(&server.data_dir());
 }
@@ -105,23 +96,14 @@ fn a_hundred_claims_at_once_fill_a_provider_exactly() {
     let host = topology::provider(&client, "H1", &[("VCPU", 60)]);
     let began = Instant::now();
     let answers = all_at_once(&server, 100, |client, number| {
-        put(
-            client,
-            &consumer(number),
-            &holding(&[(&host, "VCPU", 1)]),
-            &Value::Null,
-        )
+        put(client, &consumer(number), &holding(&[(&host, "VCPU", 1)]), &Value::Null)
     });
     println!("100 claims of 100 clients took {:?}", began.elapsed());
     let (fit, refused): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.status == 204);
     assert_eq!((fit.len(), refused.len()), (60, 40));
     for answer in refused {
         assert_eq!(answer.status, 409, "{}", answer.text());
-        assert!(
-            answer.detail().contains("would exceed the capacity"),
-            "{}",
-            answer.text()
-        );
+        assert!(answer.detail().contains("would exceed the capacity"), "{}", answer.text());
         assert_ne!(
             answer.json()["errors"][0]["code"],
             "placement.concurrent_update",
@@ -146,21 +128,11 @@ fn a_refused_first_claim_leaves_no_consumer() {
     assert_eq!(books::read(&client, &c1), (Holding::new(), None));
     put(&client, &c1, &holding(&[(&host, "VCPU", 2)]), &Value::Null).expect(204);
     assert_eq!(books::read(&client, &c1).1, Some(1));
-    put(
-        &client,
-        &consumer(2),
-        &holding(&[(&host, "VCPU", 1), (&other, "VCPU", 1)]),
-        &Value::Null,
-    )
-    .expect(204);
+    put(&client, &consumer(2), &holding(&[(&host, "VCPU", 1), (&other, "VCPU", 1)]), &Value::Null)
+        .expect(204);
     // The second half does not fit: the first half must not stay.
-    put(
-        &client,
-        &consumer(3),
-        &holding(&[(&host, "VCPU", 1), (&other, "VCPU", 4)]),
-        &Value::Null,
-    )
-    .expect(409);
+    put(&client, &consumer(3), &holding(&[(&host, "VCPU", 1), (&other, "VCPU", 4)]), &Value::Null)
+        .expect(409);
     assert_eq!(books::usages(&client, &host)["VCPU"], 3);
     assert_eq!(books::usages(&client, &other)["VCPU"], 1);
 }
@@ -183,15 +155,8 @@ fn two_consumers_that_fit_alone_but_not_together_are_refused() {
     let mut both = serde_json::Map::new();
     both.insert(c1.clone(), three.clone());
     both.insert(c2.clone(), three);
-    let answer = client
-        .post("/allocations", &both.into())
-        .unwrap()
-        .expect(409);
-    assert!(
-        answer.detail().contains("would exceed the capacity"),
-        "{}",
-        answer.text()
-    );
+    let answer = client.post("/allocations", &both.into()).unwrap().expect(409);
+    assert!(answer.detail().contains("would exceed the capacity"), "{}", answer.text());
     for consumer in [c1, c2] {
         assert_eq!(books::read(&client, &consumer), (Holding::new(), None));
     }
@@ -205,21 +170,13 @@ fn first_use_of_a_project_by_twenty_claims_at_once() {
     let client = server.client();
     let host = topology::provider(&client, "H1", &[("VCPU", 100)]);
     let answers = all_at_once(&server, 20, |client, number| {
-        put(
-            client,
-            &consumer(number),
-            &holding(&[(&host, "VCPU", 2)]),
-            &Value::Null,
-        )
+        put(client, &consumer(number), &holding(&[(&host, "VCPU", 2)]), &Value::Null)
     });
     for answer in answers {
         answer.expect(204);
     }
     let usages = client.read("/usages?project_id=unseen-project");
-    assert_eq!(
-        usages["usages"],
-        json!({"INSTANCE": {"VCPU": 40, "consumer_count": 20}})
-    );
+    assert_eq!(usages["usages"], json!({"INSTANCE": {"VCPU": 40, "consumer_count": 20}}));
 }
 
 /// The same kind of race where the losers must lose: one consumer, the same generation.
@@ -230,17 +187,9 @@ fn of_twenty_writes_with_one_generation_exactly_one_wins() {
     let host = topology::provider(&client, "H1", &[("VCPU", 100)]);
     let c1 = consumer(1);
     let answers = all_at_once(&server, 20, |client, number| {
-        put(
-            client,
-            &c1,
-            &holding(&[(&host, "VCPU", number + 1)]),
-            &Value::Null,
-        )
+        put(client, &c1, &holding(&[(&host, "VCPU", number + 1)]), &Value::Null)
     });
-    assert_eq!(
-        answers.iter().filter(|answer| answer.status == 204).count(),
-        1
-    );
+    assert_eq!(answers.iter().filter(|answer| answer.status == 204).count(), 1);
     for answer in answers.iter().filter(|answer| answer.status != 204) {
         assert_eq!(answer.status, 409, "{}", answer.text());
         assert_eq!(
@@ -261,24 +210,13 @@ fn of_two_moves_to_the_last_place_one_fits() {
     let source = topology::provider(&client, "H1", &[("VCPU", 8)]);
     let destination = topology::provider(&client, "H2", &[("VCPU", 4)]);
     for number in 0..2 {
-        put(
-            &client,
-            &consumer(number),
-            &holding(&[(&source, "VCPU", 4)]),
-            &Value::Null,
-        )
-        .expect(204);
+        put(&client, &consumer(number), &holding(&[(&source, "VCPU", 4)]), &Value::Null)
+            .expect(204);
     }
     let answers = all_at_once(&server, 2, |client, number| {
         let mut both = serde_json::Map::new();
-        both.insert(
-            consumer(number),
-            body(&holding(&[(&destination, "VCPU", 4)]), &json!(1)),
-        );
-        both.insert(
-            consumer(number + 10),
-            body(&holding(&[(&source, "VCPU", 4)]), &Value::Null),
-        );
+        both.insert(consumer(number), body(&holding(&[(&destination, "VCPU", 4)]), &json!(1)));
+        both.insert(consumer(number + 10), body(&holding(&[(&source, "VCPU", 4)]), &Value::Null));
         client.post("/allocations", &both.into()).unwrap()
     });
     let mut statuses: Vec<u16> = answers.iter().map(|answer| answer.status).collect();
@@ -308,10 +246,7 @@ fn all_at_once(
                 })
             })
             .collect();
-        let answers = threads
-            .into_iter()
-            .map(|thread| thread.join().unwrap())
-            .collect();
+        let answers = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
         // Anything that was still going on would change the sums after this.
         thread::sleep(Duration::from_millis(10));
         answers
@@ -325,10 +260,7 @@ fn consumer(number: u64) -> String {
 fn holding(parts: &[(&str, &str, u64)]) -> Holding {
     let mut holding = Holding::new();
     for &(provider, class, amount) in parts {
-        holding
-            .entry(provider.to_owned())
-            .or_default()
-            .insert(class.to_owned(), amount);
+        holding.entry(provider.to_owned()).or_default().insert(class.to_owned(), amount);
     }
     holding
 }
@@ -344,10 +276,5 @@ fn body(holding: &Holding, generation: &Value) -> Value {
 }
 
 fn put(client: &Client, consumer: &str, holding: &Holding, generation: &Value) -> Answer {
-    client
-        .put(
-            &format!("/allocations/{consumer}"),
-            &body(holding, generation),
-        )
-        .unwrap()
+    client.put(&format!("/allocations/{consumer}"), &body(holding, generation)).unwrap()
 }

@@ -97,18 +97,14 @@ traces! {
 
 /// Send a trace to an empty server, and compare answers and story.
 fn tell(name: &str) {
-    let story = stories()
-        .remove(name)
-        .unwrap_or_else(|| panic!("stories.json lacks {name}"));
+    let story = stories().remove(name).unwrap_or_else(|| panic!("stories.json lacks {name}"));
     if let Some(reason) = story.skip {
         println!("{name} is not sent yet: {reason}");
         return;
     }
     let mut server = Server::start();
-    let differences: Vec<String> = calls(name)
-        .iter()
-        .filter_map(|(line, call)| send(&server, *line, call))
-        .collect();
+    let differences: Vec<String> =
+        calls(name).iter().filter_map(|(line, call)| send(&server, *line, call)).collect();
     assert!(
         differences.is_empty(),
         "{} answers differ:\n{}",
@@ -170,15 +166,7 @@ fn send(server: &Server, line: usize, call: &Call) -> Option<String> {
     if answer.status == call.status && same_body() {
         return None;
     }
-    let Call {
-        by,
-        method,
-        path,
-        microversion,
-        status,
-        response,
-        ..
-    } = call;
+    let Call { by, method, path, microversion, status, response, .. } = call;
     Some(format!(
         "line {line}: {by} {method} {path} ({microversion})\n  recorded {status} {}\n  answered {} {}",
         normal(response, None),
@@ -191,10 +179,8 @@ fn send(server: &Server, line: usize, call: &Call) -> Option<String> {
 fn normal(value: &Value, key: Option<&str>) -> Value {
     match value {
         Value::Object(fields) => {
-            let mut sorted: Vec<_> = fields
-                .iter()
-                .filter(|(name, _)| *name != "request_id")
-                .collect();
+            let mut sorted: Vec<_> =
+                fields.iter().filter(|(name, _)| *name != "request_id").collect();
             sorted.sort_by_key(|(name, _)| *name);
             sorted
                 .into_iter()
@@ -228,10 +214,7 @@ fn calls(name: &str) -> Vec<(usize, Call)> {
     (1..)
         .zip(text.lines())
         .map(|(number, line)| {
-            (
-                number,
-                serde_json::from_str(line).expect("a trace's line is a call"),
-            )
+            (number, serde_json::from_str(line).expect("a trace's line is a call"))
         })
         .collect()
 }

@@ -190,7 +190,7 @@ fn shortage_of(
     if amount > inventory.max_unit {
         return told(u64::from(amount), ShortageCause::MaxUnit(inventory.max_unit));
     }
-    if amount % inventory.step_size.max(1) != 0 {
+    if !amount.is_multiple_of(inventory.step_size.max(1)) {
         return told(u64::from(amount), ShortageCause::StepSize(inventory.step_size));
     }
     if held.after as f64 > inventory.capacity() && held.after > held.before {
