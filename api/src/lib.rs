@@ -1,1 +1,22 @@
-//! x
+//! The server: Placement's HTTP API and the ledger's own, on top of the ledger.
+//!
+//! A request is authenticated and parsed here, becomes a command or a read of a view, and its
+//! outcome becomes Placement's status, headers and body. Nothing in this crate touches storage.
+
+pub mod app;
+pub mod candidate_index;
+pub mod clock;
+pub mod config;
+pub mod first_bytes;
+pub mod handle;
+pub mod http;
+pub mod logging;
+pub mod metrics;
+pub mod native;
+pub mod ops;
+pub mod placement;
+pub mod query;
+pub mod refusals;
+pub mod schema;
+pub mod serve;
+pub mod server;

@@ -12,7 +12,7 @@ use crate::time::Timestamp;
 use uuid::Uuid;
 
 /// What became of a list of commands: all of it, or nothing.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Decided {
     /// The events, in order.
     pub events: Vec<Event>,

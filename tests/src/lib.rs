@@ -1,1 +1,21 @@
-//! x
+//! What the system tests share: real servers started and killed, a client, and the
+//! sums that must come out.
+//!
+//! The tests are in `tests/*.rs` beside this crate. They know the server only from
+//! outside: its command line, its HTTP answers, its files and its messages. Everything
+//! here may panic, because a test that cannot go on has failed; nothing of it is
+//! linked into the server.
+#![allow(clippy::unwrap_used)]
+
+pub mod binaries;
+pub mod books;
+pub mod garble;
+pub mod http;
+pub mod load;
+pub mod nats;
+pub mod process;
+pub mod raw;
+pub mod routes;
+pub mod seed;
+pub mod server;
+pub mod topology;

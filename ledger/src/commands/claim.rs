@@ -130,3 +130,89 @@ fn source_linked(draft: &mut Draft<'_>, this: &Move) -> Option<Planned> {
         generation: None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::commands::testing::*;
+    use crate::event::MoveState;
+    use crate::refusal::{Cause, ShortageCause};
+
+    #[test]
+    fn the_first_option_that_fits_is_taken_and_the_others_are_told() {
+        let mut world = World::new().host(1, &[("VCPU", 2)]).host(2, &[("VCPU", 8)]);
+        let options = [holding(&[(1, &[("VCPU", 4)])]), holding(&[(2, &[("VCPU", 4)])])];
+        assert_eq!(world.kinds(claim(1, &options)), ["Claimed"]);
+        let body = world.last_body();
+        assert_eq!(body.option, Some(1));
+        assert_eq!(body.passed_over[0].cause, Cause::Capacity);
+        let shortage = &body.passed_over[0].shortages[0];
+        assert_eq!((shortage.needed, shortage.free), (4, 2));
+        assert_eq!((world.held(1, "VCPU"), world.held(2, "VCPU")), (0, 4));
+    }
+
+    #[test]
+    fn a_claim_that_fits_nowhere_changes_nothing() {
+        let mut world = World::new().host(1, &[("VCPU", 2)]).host(2, &[("VCPU", 3)]);
+        let options = [holding(&[(1, &[("VCPU", 4)])]), holding(&[(2, &[("VCPU", 4)])])];
+        let refusal = world.refused(claim(1, &options));
+        assert_eq!((refusal.cause, refusal.passed_over.len()), (Cause::NoOptionFits, 2));
+        let refusal = world.refused(claim(1, &options[..1]));
+        assert_eq!(refusal.cause, Cause::Capacity);
+        assert_eq!(refusal.shortages[0].cause, ShortageCause::Capacity);
+    }
+
+    #[test]
+    fn who_holds_something_cannot_claim_again() {
+        let mut world = World::new().host(1, &[("VCPU", 8)]);
+        let option = holding(&[(1, &[("VCPU", 1)])]);
+        world.ok(claim(1, std::slice::from_ref(&option)));
+        let refusal = world.refused(claim(1, &[option]));
+        assert_eq!(refusal.cause, Cause::HoldsAlready { consumer: consumer(1) });
+    }
+
+    /// Launchpad bug 1790204, case A1.
+    #[test]
+    fn a_resize_on_the_same_full_host_holds_the_larger_of_both() {
+        let all = [("VCPU", 2), ("MEMORY_MB", 8192), ("DISK_GB", 1028)];
+        let small: &[(&str, u32)] = &[("VCPU", 1), ("MEMORY_MB", 2048), ("DISK_GB", 1028)];
+        let big: &[(&str, u32)] = &[("VCPU", 2), ("MEMORY_MB", 2048), ("DISK_GB", 1028)];
+        let check = |end: crate::command::Command, left: &[(&str, u32)]| {
+            let mut world = World::new().host(1, &all);
+            world.ok(claim(1, &[holding(&[(1, small)])]));
+            world.ok(to_migration(1, 2));
+            assert_eq!(world.latest_move(1).state, MoveState::Open);
+            assert_eq!(world.kinds(claim(1, &[holding(&[(1, big)])])), ["Claimed"]);
+            let held = ["VCPU", "MEMORY_MB", "DISK_GB"].map(|class| world.held(1, class));
+            assert_eq!(held, [2, 2048, 1028], "the peak is the larger of old and new");
+            // Case A3: one event names both holdings though the provider is one.
+            let this = &world.last_body().moves[0];
+            assert_eq!(this.source, holding(&[(1, small)]));
+            assert_eq!(this.destination, holding(&[(1, big)]));
+            assert_eq!(
+                (world.holds(1), world.holds(2)),
+                (holding(&[(1, big)]), holding(&[(1, small)]))
+            );
+            world.ok(end);
+            assert_eq!((world.holds(1), world.holds(2)), (holding(&[(1, left)]), holding(&[])));
+            let held = ["VCPU", "MEMORY_MB", "DISK_GB"].map(|class| world.held(1, class) as u32);
+            assert_eq!(held, [left[0].1, left[1].1, left[2].1]);
+        };
+        check(confirm(1), big);
+        check(revert(1), small);
+    }
+
+    #[test]
+    fn what_the_max_rule_does_not_cover_adds_up() {
+        let mut world = World::new().host(1, &[("VCPU", 4), ("DISK_GB", 10)]);
+        let all_but = crate::command::OverlapClasses::AllBut(["DISK_GB".to_owned()].into());
+        world.ok(crate::command::Command::ChangeSettings(crate::command::ChangeSettings {
+            overlap_classes: Some(all_but),
+        }));
+        world.ok(claim(1, &[holding(&[(1, &[("VCPU", 3), ("DISK_GB", 6)])])]));
+        world.ok(to_migration(1, 2));
+        let refusal = world.refused(claim(1, &[holding(&[(1, &[("VCPU", 4), ("DISK_GB", 6)])])]));
+        assert_eq!(refusal.shortages[0].class, "DISK_GB");
+        world.ok(claim(1, &[holding(&[(1, &[("VCPU", 4), ("DISK_GB", 4)])])]));
+        assert_eq!((world.held(1, "VCPU"), world.held(1, "DISK_GB")), (4, 10));
+    }
+}

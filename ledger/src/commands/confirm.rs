@@ -62,3 +62,76 @@ fn destination_alone(draft: &Draft<'_>, this: &Move) -> Result<Vec<Planned>, Ref
         generation: None,
     }])
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::commands::testing::*;
+    use crate::event::{MoveState, Unchanged};
+    use crate::refusal::Cause;
+
+    #[test]
+    fn the_source_goes_and_the_destination_stays() {
+        let mut world = World::new().host(1, &[("VCPU", 8)]).host(2, &[("VCPU", 8)]);
+        world.ok(claim(1, &[holding(&[(1, &[("VCPU", 2)])])]));
+        world.ok(to_migration(1, 2));
+        world.ok(claim(1, &[holding(&[(2, &[("VCPU", 4)])])]));
+        assert_eq!((world.held(1, "VCPU"), world.held(2, "VCPU")), (2, 4));
+        assert_eq!(world.kinds(confirm(1)), ["Confirmed"]);
+        assert_eq!((world.held(1, "VCPU"), world.held(2, "VCPU")), (0, 4));
+    }
+
+    #[test]
+    fn a_second_confirm_answers_what_happened_the_first_time() {
+        let mut world = World::new().host(1, &[("VCPU", 8)]);
+        world.ok(claim(1, &[holding(&[(1, &[("VCPU", 2)])])]));
+        world.ok(to_migration(1, 2));
+        world.ok(claim(1, &[holding(&[(1, &[("VCPU", 4)])])]));
+        world.ok(confirm(1));
+        let ended_at = world.state.sequence();
+        let again = world.ok(confirm(1));
+        assert!(again.events.is_empty());
+        let Some(Unchanged::AlreadyEnded { state, sequence, .. }) = again.unchanged[0] else {
+            panic!("not told")
+        };
+        assert_eq!((state, sequence), (MoveState::Confirmed, ended_at));
+        let Cause::MoveState { state, wanted, .. } = world.refused(revert(1)).cause else {
+            panic!("a confirmed move is not reverted")
+        };
+        assert_eq!((state, wanted.as_str()), (MoveState::Confirmed, "revert"));
+    }
+
+    #[test]
+    fn an_open_move_cannot_be_confirmed() {
+        let mut world = World::new().host(1, &[("VCPU", 8)]);
+        assert_eq!(world.refused(confirm(1)).cause, Cause::MoveNotFound { consumer: consumer(1) });
+        world.ok(claim(1, &[holding(&[(1, &[("VCPU", 2)])])]));
+        world.ok(to_migration(1, 2));
+        assert!(matches!(
+            world.refused(confirm(1)).cause,
+            Cause::MoveState { state: MoveState::Open, .. }
+        ));
+    }
+
+    /// Launchpad bugs 1709902 and 1721652, case B3: the dead host need not speak again.
+    #[test]
+    fn after_an_evacuation_only_the_destination_is_held() {
+        let mut world = World::new().host(1, &[("VCPU", 8)]).host(2, &[("VCPU", 8)]);
+        world.ok(claim(1, &[holding(&[(1, &[("VCPU", 4)])])]));
+        assert_eq!(world.kinds(double_up(1, &[holding(&[(2, &[("VCPU", 4)])])])), ["DoubledUp"]);
+        assert_eq!((world.held(1, "VCPU"), world.held(2, "VCPU")), (4, 4));
+        assert_eq!(world.kinds(confirm(1)), ["Confirmed"]);
+        assert_eq!((world.held(1, "VCPU"), world.held(2, "VCPU")), (0, 4));
+    }
+
+    /// Even when the capacity has shrunk below what is held: it only lets go of things.
+    #[test]
+    fn it_does_not_depend_on_capacity() {
+        let mut world = World::new().host(1, &[("VCPU", 8)]);
+        world.ok(claim(1, &[holding(&[(1, &[("VCPU", 4)])])]));
+        world.ok(to_migration(1, 2));
+        world.ok(claim(1, &[holding(&[(1, &[("VCPU", 8)])])]));
+        world.ok(shrink(1, "VCPU", 1));
+        world.ok(confirm(1));
+        assert_eq!(world.held(1, "VCPU"), 8);
+    }
+}

@@ -110,3 +110,36 @@ fn larger_of_both(source: &Holding, destination: &Holding) -> Holding {
     }
     both
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::commands::testing::*;
+    use crate::event::MoveState;
+
+    #[test]
+    fn on_one_host_the_larger_of_both_is_stored() {
+        let mut world = World::new().host(1, &[("VCPU", 4), ("DISK_GB", 10)]);
+        world.ok(claim(1, &[holding(&[(1, &[("VCPU", 2), ("DISK_GB", 10)])])]));
+        world.ok(double_up(1, &[holding(&[(1, &[("VCPU", 4), ("DISK_GB", 5)])])]));
+        assert_eq!(world.holds(1), holding(&[(1, &[("VCPU", 4), ("DISK_GB", 10)])]));
+        let mut other = World { state: world.state.clone(), ..World::new() };
+        other.ok(confirm(1));
+        assert_eq!(other.holds(1), holding(&[(1, &[("VCPU", 4), ("DISK_GB", 5)])]));
+        world.ok(revert(1));
+        assert_eq!(world.holds(1), holding(&[(1, &[("VCPU", 2), ("DISK_GB", 10)])]));
+        assert_eq!(world.latest_move(1).state, MoveState::Reverted);
+    }
+
+    #[test]
+    fn a_second_one_needs_the_first_to_have_ended() {
+        let mut world = World::new().host(1, &[("VCPU", 8)]).host(2, &[("VCPU", 8)]);
+        let option = [holding(&[(2, &[("VCPU", 2)])])];
+        world.refused(double_up(1, &option));
+        world.ok(claim(1, &[holding(&[(1, &[("VCPU", 2)])])]));
+        world.ok(double_up(1, &option));
+        world.refused(double_up(1, &option));
+        world.ok(reschedule(1, "x", &[]));
+        world.ok(double_up(1, &option));
+        assert_eq!(world.latest_move(1).state, MoveState::Claimed);
+    }
+}

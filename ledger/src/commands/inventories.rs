@@ -46,10 +46,11 @@ fn changes(
         }
         InventoryChange::Update(class, inventory) => {
             known_class(state, class)?;
+            // The figures first, as in Placement (its test "modify inventory invalid data").
+            check(class, inventory, may_reserve_all)?;
             if before(state, row, class).is_none() {
                 return Err(Cause::InventoryNotFound { class: class.clone() }.into());
             }
-            check(class, inventory, may_reserve_all)?;
             Ok(vec![written(state, row, class, Some(*inventory))])
         }
         InventoryChange::Delete(class) => {

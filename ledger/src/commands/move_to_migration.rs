@@ -87,3 +87,37 @@ fn check(
     }
     Ok(row.clone())
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::commands::testing::*;
+    use crate::refusal::Cause;
+
+    #[test]
+    fn the_migration_gets_exactly_what_the_instance_held() {
+        let mut world = World::new().host(1, &[("VCPU", 8), ("DISK_GB", 9)]);
+        let held = holding(&[(1, &[("VCPU", 2), ("DISK_GB", 3)])]);
+        world.ok(claim(1, std::slice::from_ref(&held)));
+        assert_eq!(world.kinds(to_migration(1, 2)), ["MovedToMigration"]);
+        assert_eq!((world.holds(1), world.holds(2)), (holding(&[]), held));
+        assert_eq!(world.held(1, "VCPU"), 2);
+    }
+
+    #[test]
+    fn it_needs_a_source_and_a_migration_that_holds_nothing() {
+        let mut world = World::new().host(1, &[("VCPU", 8)]);
+        assert_eq!(
+            world.refused(to_migration(1, 2)).cause,
+            Cause::HoldsNothing { consumer: consumer(1) }
+        );
+        world.ok(claim(1, &[holding(&[(1, &[("VCPU", 2)])])]));
+        world.ok(claim(2, &[holding(&[(1, &[("VCPU", 1)])])]));
+        assert_eq!(
+            world.refused(to_migration(1, 2)).cause,
+            Cause::HoldsAlready { consumer: consumer(2) }
+        );
+        world.refused(to_migration(1, 1));
+        world.ok(to_migration(1, 3));
+        assert!(matches!(world.refused(to_migration(1, 4)).cause, Cause::MoveState { .. }));
+    }
+}

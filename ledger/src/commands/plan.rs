@@ -165,8 +165,11 @@ fn shortage_of(
         .get(&(asked.provider, asked.class))
         .copied()
         .unwrap_or(HeldChange { before: 0, after: 0 });
+    // What is untouched is not asked for: the source that a destination is linked with is there
+    // already, and whatever of it counts beside the destination is among the others.
     let needed: u64 = plan
         .iter()
+        .filter(|planned| !planned.untouched)
         .map(|planned| u64::from(amount_in(&planned.after, asked.provider, asked.class)))
         .sum();
     let others = signed(held.after) - signed(needed.min(held.after));
@@ -187,7 +190,7 @@ fn shortage_of(
     if amount > inventory.max_unit {
         return told(u64::from(amount), ShortageCause::MaxUnit(inventory.max_unit));
     }
-    if amount % inventory.step_size.max(1) != 0 {
+    if !amount.is_multiple_of(inventory.step_size.max(1)) {
         return told(u64::from(amount), ShortageCause::StepSize(inventory.step_size));
     }
     if held.after as f64 > inventory.capacity() && held.after > held.before {

@@ -111,3 +111,51 @@ pub(super) fn delete(draft: &mut Draft<'_>, command: &DeleteProvider) -> Decisio
     draft.emit(Event::ProviderDeleted(event));
     Ok(None)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::command::*;
+    use crate::commands::testing::*;
+    use crate::refusal::Cause;
+
+    fn under(number: u128, parent: Option<u128>) -> Command {
+        Command::UpdateProvider(UpdateProvider {
+            uuid: provider(number),
+            name: format!("host{number}"),
+            parent: ParentChange::Set(parent.map(provider)),
+            may_reparent: true,
+        })
+    }
+
+    /// Launchpad bugs 1779635 and 1779818, case D12.
+    #[test]
+    fn no_loops_and_the_root_follows_for_the_whole_subtree() {
+        let mut world = (1..=4).fold(World::new(), |world, host| world.host(host, &[]));
+        world.ok(under(2, Some(1)));
+        world.ok(under(3, Some(2)));
+        assert_eq!(world.refused(under(1, Some(1))).cause, Cause::Loop);
+        assert_eq!(world.refused(under(1, Some(3))).cause, Cause::Loop);
+        world.ok(under(1, Some(4)));
+        let root = world.state.provider_id(provider(4)).unwrap();
+        for number in 1..=3 {
+            assert_eq!(world.state.provider(provider(number)).unwrap().root, root);
+        }
+        world.ok(under(2, None));
+        let two = world.state.provider_id(provider(2)).unwrap();
+        assert_eq!(world.state.provider(provider(3)).unwrap().root, two);
+    }
+
+    #[test]
+    fn a_provider_goes_only_when_nothing_hangs_on_it() {
+        let mut world = World::new().host(1, &[("VCPU", 2)]).host(2, &[]);
+        let gone = |number| Command::DeleteProvider(DeleteProvider { uuid: provider(number) });
+        world.ok(under(2, Some(1)));
+        assert_eq!(world.refused(gone(1)).cause, Cause::ProviderHasChildren);
+        world.ok(gone(2));
+        world.ok(put(1, holding(&[(1, &[("VCPU", 2)])])));
+        assert_eq!(world.refused(gone(1)).cause, Cause::ProviderInUse);
+        world.ok(delete(1));
+        world.ok(gone(1));
+        assert_eq!(world.state.provider_count(), 0);
+    }
+}

@@ -36,3 +36,36 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &Release) -> Decision {
     super::plan::emit(draft, Event::Released, body);
     Ok(None)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::commands::testing::*;
+    use crate::event::{Finding, MoveState};
+    use crate::refusal::Cause;
+
+    /// Launchpad bugs 1713796 and 1862633, case B8; bug 1679750, case B13.
+    #[test]
+    fn everything_goes_at_once_and_only_once() {
+        let mut world = World::new().host(2, &[("VCPU", 8)]);
+        world.ok(claim(1, &[holding(&[(2, &[("VCPU", 4)])])]));
+        assert_eq!(world.kinds(release(1, false)), ["Released"]);
+        assert_eq!(world.held(2, "VCPU"), 0);
+        assert_eq!(
+            world.refused(release(1, false)).cause,
+            Cause::HoldsNothing { consumer: consumer(1) }
+        );
+    }
+
+    #[test]
+    fn during_a_move_the_instance_gives_up_its_destination() {
+        let mut world = World::new().host(1, &[("VCPU", 8)]).host(2, &[("VCPU", 8)]);
+        world.ok(claim(1, &[holding(&[(1, &[("VCPU", 2)])])]));
+        world.ok(to_migration(1, 2));
+        world.ok(claim(1, &[holding(&[(2, &[("VCPU", 4)])])]));
+        assert_eq!(world.kinds(release(1, false)), ["DestinationReleased"]);
+        assert_eq!(world.latest_move(1).state, MoveState::Open);
+        assert_eq!(world.kinds(release(2, false)), ["Released"]);
+        assert_eq!(world.last_body().finding, Some(Finding::RunsWithoutAllocation));
+        assert_eq!(world.latest_move(1).state, MoveState::Abandoned);
+    }
+}

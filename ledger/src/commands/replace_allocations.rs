@@ -122,3 +122,111 @@ fn about_move(state: &State, writes: &[PlainWrite], mut refusal: Refusal) -> Ref
     });
     refusal
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::command::{Command, GenerationCheck, ReplaceAllocations, Via};
+    use crate::commands::testing::*;
+    use crate::refusal::{Cause, ShortageCause};
+
+    /// Launchpad bug 1778743, case C3.
+    #[test]
+    fn the_sum_over_the_request_counts() {
+        let mut world = World::new().host(1, &[("VCPU", 4)]);
+        let of = |amount| holding(&[(1, &[("VCPU", amount)])]);
+        let refusal = world.refused(post(&[(1, of(3)), (2, of(3))]));
+        assert_eq!(refusal.cause, Cause::Capacity);
+        assert_eq!((refusal.shortages[0].needed, refusal.shortages[0].free), (6, 4));
+        world.ok(post(&[(1, of(3)), (2, of(1))]));
+    }
+
+    /// Launchpad bug 2104040, case H1.
+    #[test]
+    fn an_overcommitted_provider_may_stay_so_or_improve() {
+        let mut world = World::new().host(1, &[("VCPU", 8)]);
+        let of = |amount| holding(&[(1, &[("VCPU", amount)])]);
+        world.ok(put(1, of(4)));
+        world.ok(put(2, of(4)));
+        world.ok(shrink(1, "VCPU", 4));
+        world.ok(put(1, of(4)));
+        world.ok(put(1, of(3)));
+        assert_eq!(world.refused(put(1, of(5))).cause, Cause::Capacity);
+        assert_eq!(world.refused(put(3, of(1))).cause, Cause::Capacity);
+    }
+
+    /// Case H5: capacity is an IEEE double, as Placement computes it.
+    #[test]
+    fn capacity_is_a_double() {
+        for (total, ratio, fits) in
+            [(100, 0.29, 28), (1000, 1.001, 1000), (10, 1.1, 11), (10, 0.7, 7)]
+        {
+            let mut world = World::new().host(1, &[("VCPU", 1)]);
+            let inventory = crate::amounts::Inventory {
+                allocation_ratio: ratio,
+                ..crate::amounts::Inventory::of(total)
+            };
+            world.ok(Command::ChangeInventories(crate::command::ChangeInventories {
+                provider: provider(1),
+                generation: None,
+                change: crate::command::InventoryChange::Update("VCPU".into(), inventory),
+                may_reserve_all: true,
+            }));
+            assert_eq!(
+                world.refused(put(1, holding(&[(1, &[("VCPU", fits + 1)])]))).cause,
+                Cause::Capacity
+            );
+            world.ok(put(1, holding(&[(1, &[("VCPU", fits)])])));
+        }
+    }
+
+    /// Launchpad bug 1778576, cases C2 and C6.
+    #[test]
+    fn generations_are_checked_and_a_refusal_leaves_no_consumer() {
+        let mut world = World::new().host(1, &[("VCPU", 4)]);
+        let mut with = |generation, amount| {
+            let mut one = write(1, holding(&[(1, &[("VCPU", amount)])]));
+            one.generation = GenerationCheck::Is(generation);
+            let consumers = vec![one];
+            world.try_(Command::ReplaceAllocations(ReplaceAllocations { via: Via::Put, consumers }))
+        };
+        assert_eq!(with(None, 40).unwrap_err().cause, Cause::Capacity);
+        with(None, 2).unwrap();
+        let conflict =
+            |current, given| Cause::ConsumerGeneration { consumer: consumer(1), current, given };
+        assert_eq!(with(None, 2).unwrap_err().cause, conflict(Some(1), None));
+        assert_eq!(with(Some(3), 2).unwrap_err().cause, conflict(Some(1), Some(3)));
+        with(Some(1), 3).unwrap();
+    }
+
+    #[test]
+    fn constraints_say_which() {
+        let mut world = World::new().host(1, &[("VCPU", 8)]);
+        let inventory = crate::amounts::Inventory {
+            min_unit: 2,
+            max_unit: 4,
+            step_size: 2,
+            ..crate::amounts::Inventory::of(8)
+        };
+        world.ok(Command::ChangeInventories(crate::command::ChangeInventories {
+            provider: provider(1),
+            generation: None,
+            change: crate::command::InventoryChange::Update("VCPU".into(), inventory),
+            may_reserve_all: true,
+        }));
+        let cases = [
+            (1, ShortageCause::MinUnit(2)),
+            (6, ShortageCause::MaxUnit(4)),
+            (3, ShortageCause::StepSize(2)),
+        ];
+        for (amount, cause) in cases {
+            let refusal = world.refused(put(1, holding(&[(1, &[("VCPU", amount)])])));
+            assert_eq!((refusal.cause, refusal.shortages[0].cause), (Cause::Constraint, cause));
+        }
+        let refusal = world.refused(put(1, holding(&[(1, &[("VCPU", 2), ("VGPU", 1)])])));
+        assert!(
+            matches!(refusal.cause, Cause::NoInventory { ref classes, .. } if classes == &["VGPU"])
+        );
+        let unknown = world.refused(put(1, holding(&[(7, &[("NOPE", 2)])])));
+        assert_eq!(unknown.cause, Cause::ProviderNotFound { provider: provider(7) });
+    }
+}

@@ -73,3 +73,70 @@ fn give_up(draft: &mut Draft<'_>, this: &Move, reason: &str) -> Result<Move, Ref
     plan::emit(draft, Event::DestinationReleased, body);
     Ok(open)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::commands::testing::*;
+    use crate::event::MoveState;
+    use crate::refusal::Cause;
+
+    /// Launchpad bug 1712850, case A5: also when the failed host is the source itself.
+    #[test]
+    fn a_failed_attempt_is_taken_back_before_the_next_is_claimed() {
+        let mut world = World::new().host(1, &[("VCPU", 8)]).host(2, &[("VCPU", 8)]);
+        world.ok(claim(1, &[holding(&[(1, &[("VCPU", 2)])])]));
+        world.ok(to_migration(1, 2));
+        world.ok(claim(1, &[holding(&[(1, &[("VCPU", 4)])])]));
+        assert_eq!(world.held(1, "VCPU"), 4);
+        let next = [holding(&[(2, &[("VCPU", 4)])])];
+        assert_eq!(
+            world.kinds(reschedule(1, "libvirt says no", &next)),
+            ["DestinationReleased", "Claimed"]
+        );
+        assert_eq!((world.held(1, "VCPU"), world.held(2, "VCPU")), (2, 4));
+        world.ok(confirm(1));
+        assert_eq!((world.held(1, "VCPU"), world.held(2, "VCPU")), (0, 4));
+    }
+
+    /// Launchpad bug 1712411, case B6.
+    #[test]
+    fn host_after_host_fails_and_nothing_stays_behind() {
+        let mut world = (1..=4).fold(World::new(), |world, host| world.host(host, &[("VCPU", 8)]));
+        world.ok(claim(1, &[holding(&[(1, &[("VCPU", 2)])])]));
+        world.ok(to_migration(1, 9));
+        world.ok(claim(1, &[holding(&[(2, &[("VCPU", 2)])])]));
+        world.ok(reschedule(1, "pre-check on 2", &[holding(&[(3, &[("VCPU", 2)])])]));
+        world.ok(reschedule(1, "pre-check on 3", &[holding(&[(4, &[("VCPU", 2)])])]));
+        world.ok(reschedule(1, "pre-check on 4", &[]));
+        assert_eq!(world.latest_move(1).state, MoveState::Open);
+        world.ok(revert(1));
+        let held: Vec<u64> = (1..=4).map(|host| world.held(host, "VCPU")).collect();
+        assert_eq!(held, [2, 0, 0, 0]);
+        let count = |kind| world.events.iter().filter(|event| event.kind() == kind).count();
+        assert_eq!((count("Claimed"), count("DestinationReleased")), (4, 3));
+    }
+
+    /// Launchpad bug 1713786, case B5: releases what that step claimed, on the instance itself.
+    #[test]
+    fn a_failed_evacuation_gives_up_the_destination_only() {
+        let mut world = World::new().host(1, &[("VCPU", 8)]).host(2, &[("VCPU", 8)]);
+        world.ok(claim(1, &[holding(&[(1, &[("VCPU", 4)])])]));
+        world.ok(double_up(1, &[holding(&[(2, &[("VCPU", 4)])])]));
+        let generation = world.state.consumer(consumer(1)).unwrap().generation;
+        world.ok(reschedule(1, "no such image", &[]));
+        assert_eq!((world.held(1, "VCPU"), world.held(2, "VCPU")), (4, 0));
+        assert_eq!(world.state.consumer(consumer(1)).unwrap().generation, generation + 1);
+    }
+
+    #[test]
+    fn without_an_alternate_that_fits_nothing_changes() {
+        let mut world = World::new().host(1, &[("VCPU", 8)]).host(2, &[("VCPU", 1)]);
+        world.ok(claim(1, &[holding(&[(1, &[("VCPU", 2)])])]));
+        world.ok(to_migration(1, 2));
+        world.ok(claim(1, &[holding(&[(1, &[("VCPU", 4)])])]));
+        let refusal = world.refused(reschedule(1, "x", &[holding(&[(2, &[("VCPU", 4)])])]));
+        assert_eq!(refusal.cause, Cause::Capacity);
+        assert_eq!(world.latest_move(1).state, MoveState::Claimed);
+        assert_eq!(world.held(1, "VCPU"), 4);
+    }
+}

@@ -90,3 +90,73 @@ fn source_alone(state: &State, this: &Move) -> Result<Vec<Planned>, Refusal> {
         generation: None,
     }])
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::commands::testing::*;
+    use crate::event::{Finding, MoveState, Unchanged};
+
+    #[test]
+    fn the_destination_goes_and_the_source_comes_back() {
+        let mut world = World::new().host(1, &[("VCPU", 8)]).host(2, &[("VCPU", 8)]);
+        world.ok(claim(1, &[holding(&[(1, &[("VCPU", 2)])])]));
+        world.ok(to_migration(1, 2));
+        world.ok(claim(1, &[holding(&[(2, &[("VCPU", 4)])])]));
+        assert_eq!(world.kinds(revert(1)), ["Reverted"]);
+        assert_eq!((world.held(1, "VCPU"), world.held(2, "VCPU")), (2, 0));
+        let row = world.state.consumer(consumer(1)).unwrap().clone();
+        let kind = world.state.consumer_types().name(row.consumer_type.unwrap());
+        assert_eq!(&**kind, "INSTANCE", "the owner is what it was");
+        let again = world.ok(revert(1));
+        assert!(matches!(
+            again.unchanged[0],
+            Some(Unchanged::AlreadyEnded { state: MoveState::Reverted, .. })
+        ));
+    }
+
+    /// Launchpad bug 1848343, case B1.
+    #[test]
+    fn a_server_that_ended_meanwhile_is_not_given_its_source_back() {
+        let mut world = World::new().host(1, &[("VCPU", 8)]);
+        world.ok(claim(1, &[holding(&[(1, &[("VCPU", 2)])])]));
+        world.ok(to_migration(1, 2));
+        assert_eq!(world.kinds(release(1, true)), ["Released"]);
+        assert_eq!(world.held(1, "VCPU"), 2, "the migration holds it still");
+        assert_eq!(world.kinds(revert(1)), ["Released"]);
+        assert_eq!(world.last_body().finding, Some(Finding::ReleasedOwnerEnded));
+        assert_eq!((world.held(1, "VCPU"), world.holds(1)), (0, holding(&[])));
+        assert!(world.ok(revert(1)).events.is_empty(), "a second one answers what happened");
+    }
+
+    #[test]
+    fn the_same_migration_may_open_again() {
+        let mut world = World::new().host(1, &[("VCPU", 8)]);
+        world.ok(claim(1, &[holding(&[(1, &[("VCPU", 2)])])]));
+        world.ok(to_migration(1, 2));
+        let first = world.latest_move(1);
+        world.ok(revert(1));
+        world.ok(to_migration(1, 2));
+        let second = world.latest_move(1);
+        assert_eq!((second.id, second.attempt, second.state), (first.id, 2, MoveState::Open));
+    }
+
+    /// A revert gives back what the source is then, not what it was.
+    #[test]
+    fn a_chain_of_moves_reverts_the_latest_only() {
+        let mut world = World::new().host(1, &[("VCPU", 8)]).host(2, &[("VCPU", 8)]);
+        world.ok(claim(1, &[holding(&[(1, &[("VCPU", 2)])])]));
+        world.ok(to_migration(1, 2));
+        world.ok(claim(1, &[holding(&[(2, &[("VCPU", 3)])])]));
+        let older = world.latest_move(1).id;
+        world.ok(to_migration(1, 3));
+        world.ok(claim(1, &[holding(&[(2, &[("VCPU", 4)])])]));
+        assert_eq!((world.held(1, "VCPU"), world.held(2, "VCPU")), (2, 4));
+        let named =
+            crate::command::Revert { consumer: consumer(1), move_id: Some(older), reason: None };
+        world.refused(crate::command::Command::Revert(named));
+        world.ok(revert(1));
+        assert_eq!(world.holds(1), holding(&[(2, &[("VCPU", 3)])]));
+        world.ok(revert(1));
+        assert_eq!((world.held(1, "VCPU"), world.held(2, "VCPU")), (2, 0));
+    }
+}

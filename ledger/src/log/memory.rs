@@ -91,6 +91,8 @@ impl Log for MemoryLog {
         Ok(())
     }
 
+    fn close(&mut self) {}
+
     fn reader(&self) -> Arc<dyn LogReader> {
         Arc::new(self.clone())
     }

@@ -111,6 +111,10 @@ pub trait Log: Send {
     /// [`LogError`] if it cannot be opened; the process should end then.
     fn reopen(&mut self) -> Result<(), LogError>;
 
+    /// Lets go of what the engine holds, so that the log can be opened again, here or elsewhere.
+    /// Reading sides answer with an error from then on.
+    fn close(&mut self);
+
     /// A reading side, which stays usable when the log is opened again.
     fn reader(&self) -> Arc<dyn LogReader>;
 }

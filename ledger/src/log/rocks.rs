@@ -117,6 +117,10 @@ impl Log for RocksLog {
         Ok(())
     }
 
+    fn close(&mut self) {
+        *self.db.write() = None;
+    }
+
     fn reader(&self) -> Arc<dyn LogReader> {
         Arc::new(RocksReader::shared(Arc::clone(&self.db)))
     }

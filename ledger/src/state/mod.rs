@@ -153,6 +153,16 @@ impl<T: Clone> Slots<T> {
     }
 }
 
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("State")
+            .field("position", &self.position)
+            .field("providers", &self.provider_count())
+            .field("consumers", &self.consumer_count())
+            .finish_non_exhaustive()
+    }
+}
+
 impl State {
     /// Where in the ledger it stands.
     pub fn position(&self) -> &Position {

@@ -103,6 +103,7 @@ impl Committer {
         if let Some(checkpointing) = self.checkpointing.take() {
             let _ = checkpointing.join();
         }
+        self.log.close();
     }
 
     fn commit(&mut self, mut batch: BatchInHand) {

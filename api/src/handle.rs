@@ -1,0 +1,227 @@
+//! One request from its head to its answer: the checks that come before any handler, in
+//! Placement's order, and the handlers by operation.
+
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, HOST};
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, Method};
+use hyper::body::Incoming;
+use tracing::Instrument;
+
+use crate::app::App;
+use crate::http::failure::{Code, Failure};
+use crate::http::microversion::{self, MAX, MIN, Version, VersionError};
+use crate::http::reply::{Frame, HttpResponse, Reply, VERSION_HEADER, finish};
+use crate::http::request::Request;
+use crate::http::router::{self, Endpoint, Media, Operation};
+use crate::http::{accept, auth, body, request_id};
+use crate::placement::{
+    aggregates, allocations, candidates, inventories, provider_allocations, provider_traits,
+    reshaper, resource_classes, resource_providers, root, traits, usages,
+};
+use crate::{native, ops};
+
+/// Answers a request.
+pub async fn handle(app: &App, request: http::Request<Incoming>, peer: SocketAddr) -> HttpResponse {
+    let id = request_id::fresh();
+    let span = tracing::error_span!("request", request_id = %id, method = %request.method(), path = request.uri().path());
+    answer(app, request, peer, id).instrument(span).await
+}
+
+async fn answer(
+    app: &App,
+    request: http::Request<Incoming>,
+    peer: SocketAddr,
+    id: String,
+) -> HttpResponse {
+    let (parts, incoming) = request.into_parts();
+    if let Some(reply) = ops::answer(app, &parts) {
+        return finish(
+            Ok(reply),
+            &Frame { version: None, request_id: &id, host: None, accept: None },
+        );
+    }
+    if let (Some(cors), true) = (&app.cors, parts.method == Method::OPTIONS) {
+        return cors.preflight(&parts.headers);
+    }
+    let timer = app.metrics.start();
+    let mut version = None;
+    let mut operation = None;
+    let result = carry_out(app, &parts, incoming, peer, &id, &mut version, &mut operation).await;
+    let frame = Frame {
+        version,
+        request_id: &id,
+        host: text(&parts.headers, &HOST),
+        accept: text(&parts.headers, &ACCEPT),
+    };
+    let mut response = finish(result, &frame);
+    if let Some(cors) = &app.cors {
+        cors.decorate(&parts.headers, &mut response);
+    }
+    app.metrics.finish(timer, operation, response.status());
+    log(&response);
+    response
+}
+
+fn log(response: &HttpResponse) {
+    let status = response.status().as_u16();
+    if response.status().is_server_error() {
+        tracing::warn!(status, "answered");
+    } else {
+        tracing::debug!(status, "answered");
+    }
+}
+
+async fn carry_out(
+    app: &App,
+    parts: &Parts,
+    incoming: Incoming,
+    peer: SocketAddr,
+    id: &str,
+    version: &mut Option<Version>,
+    operation: &mut Option<Operation>,
+) -> Result<Reply, Failure> {
+    let path = parts.uri.path();
+    let identity = if path == "/" || path.is_empty() {
+        auth::noauth2(&parts.headers).unwrap_or_else(auth::nobody)
+    } else {
+        auth::noauth2(&parts.headers).ok_or_else(Failure::unauthorized)?
+    };
+    let in_effect = requested_version(&parts.headers)?;
+    *version = Some(in_effect);
+    body::check_headers(&parts.headers)?;
+    let (endpoint, params) = router::find(&parts.method, path)?;
+    *operation = Some(endpoint.operation);
+    check_endpoint(endpoint, in_effect, &parts.headers)?;
+    let query = parts.uri.query().unwrap_or_default().to_owned();
+    if let Some(rule) = endpoint.rule {
+        let project = match endpoint.operation {
+            Operation::ShowUsages => usages::project(&query),
+            _ => None,
+        };
+        app.policy.check(rule, &identity, project.as_deref())?;
+    }
+    let body = if reads_body(&parts.method) { body::read(incoming).await? } else { Bytes::new() };
+    let request = Request {
+        version: in_effect,
+        identity,
+        params,
+        query,
+        body,
+        headers: parts.headers.clone(),
+        id: id.to_owned(),
+        global_id: request_id::global(&parts.headers).map(str::to_owned),
+        peer,
+    };
+    dispatch(app, endpoint.operation, &request).await
+}
+
+fn reads_body(method: &Method) -> bool {
+    *method == Method::PUT || *method == Method::POST
+}
+
+fn requested_version(headers: &HeaderMap) -> Result<Version, Failure> {
+    let mut values = headers.get_all(VERSION_HEADER).iter().filter_map(|value| value.to_str().ok());
+    let first = values.next().unwrap_or_default();
+    let found = match values.next() {
+        None => microversion::requested(first),
+        Some(second) => {
+            let rest: Vec<&str> = [first, second].into_iter().chain(values).collect();
+            microversion::requested(&rest.join(","))
+        }
+    };
+    found.map_err(|error| {
+        let mut failure = match &error {
+            VersionError::Malformed(_) => Failure::bad_request(error.to_string()),
+            VersionError::Unacceptable(_) => {
+                Failure::new(http::StatusCode::NOT_ACCEPTABLE, error.to_string())
+                    .field("min_version", MIN.to_string())
+                    .field("max_version", MAX.to_string())
+            }
+        };
+        failure.code = Code::Absent;
+        failure
+    })
+}
+
+fn check_endpoint(
+    endpoint: &Endpoint,
+    version: Version,
+    headers: &HeaderMap,
+) -> Result<(), Failure> {
+    if endpoint.media_first() {
+        check_media(endpoint.media, version, headers)?;
+        return endpoint.check_version(version);
+    }
+    endpoint.check_version(version)?;
+    check_media(endpoint.media, version, headers)
+}
+
+fn check_media(media: Media, version: Version, headers: &HeaderMap) -> Result<(), Failure> {
+    match media {
+        Media::Answers => {
+            let accepted = text(headers, &ACCEPT);
+            if accept::takes_json(accepted) {
+                return Ok(());
+            }
+            Err(Failure::not_acceptable(accepted.unwrap_or_default()))
+        }
+        Media::Takes => body::check_json(headers),
+        Media::TakesBefore(end) if version < end => body::check_json(headers),
+        Media::TakesBefore(_) | Media::Any => Ok(()),
+    }
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+async fn dispatch(app: &App, operation: Operation, request: &Request) -> Result<Reply, Failure> {
+    use Operation as Op;
+    match operation {
+        Op::ShowRoot => root::show(),
+        Op::ListProviders => resource_providers::list(app, request),
+        Op::CreateProvider => resource_providers::create(app, request).await,
+        Op::ShowProvider => resource_providers::show(app, request),
+        Op::UpdateProvider => resource_providers::update(app, request).await,
+        Op::DeleteProvider => resource_providers::delete(app, request).await,
+        Op::ListInventories => inventories::list(app, request),
+        Op::CreateInventory => inventories::create(app, request).await,
+        Op::ReplaceInventories => inventories::replace(app, request).await,
+        Op::DeleteInventories => inventories::delete_all(app, request).await,
+        Op::ShowInventory => inventories::show(app, request),
+        Op::UpdateInventory => inventories::update(app, request).await,
+        Op::DeleteInventory => inventories::delete(app, request).await,
+        Op::ShowProviderUsages => provider_allocations::usages(app, request),
+        Op::ListAggregates => aggregates::list(app, request),
+        Op::ReplaceAggregates => aggregates::replace(app, request).await,
+        Op::ListProviderAllocations => provider_allocations::list(app, request),
+        Op::ListProviderTraits => provider_traits::list(app, request),
+        Op::ReplaceProviderTraits => provider_traits::replace(app, request).await,
+        Op::DeleteProviderTraits => provider_traits::delete(app, request).await,
+        Op::ListTraits => traits::list(app, request),
+        Op::ShowTrait => traits::show(app, request),
+        Op::EnsureTrait => traits::ensure(app, request).await,
+        Op::DeleteTrait => traits::delete(app, request).await,
+        Op::ListClasses => resource_classes::list(app),
+        Op::CreateClass => resource_classes::create(app, request).await,
+        Op::ShowClass => resource_classes::show(app, request),
+        Op::PutClass => resource_classes::put(app, request).await,
+        Op::DeleteClass => resource_classes::delete(app, request).await,
+        Op::ManageAllocations => allocations::manage(app, request).await,
+        Op::ListAllocations => allocations::list(app, request),
+        Op::ReplaceAllocations => allocations::replace(app, request).await,
+        Op::DeleteAllocations => allocations::delete(app, request).await,
+        Op::ListCandidates => candidates::list(app, request),
+        Op::ShowUsages => usages::show(app, request),
+        Op::Reshape => reshaper::reshape(app, request).await,
+        Op::LedgerCommands => native::commands::submit(app, request).await,
+        Op::LedgerEvents => native::events::list(app, request),
+        Op::LedgerMoves => native::moves::list(app, request),
+        Op::LedgerMove => native::moves::show(app, request),
+        Op::LedgerConsumerHistory => native::events::of_consumer(app, request),
+        Op::LedgerProviderHistory => native::events::of_provider(app, request),
+    }
+}

@@ -1,0 +1,16 @@
+//! HTTP as Placement does it, without any of its resources: versions, authentication, policy,
+//! content negotiation, errors, CORS and routes.
+
+pub mod accept;
+pub mod auth;
+pub mod body;
+pub mod cors;
+pub mod error;
+pub mod failure;
+pub mod last_modified;
+pub mod microversion;
+pub mod policy;
+pub mod reply;
+pub mod request;
+pub mod request_id;
+pub mod router;

@@ -1,0 +1,47 @@
+//! The built-in rules: those of Placement 16 and those of the ledger's own API.
+
+const SERVICES: &str = "role:admin or role:service";
+
+/// Rule names and expressions. Placement's are listed in its policy reference.
+pub const RULES: &[(&str, &str)] = &[
+    ("placement:resource_providers:list", SERVICES),
+    ("placement:resource_providers:create", SERVICES),
+    ("placement:resource_providers:show", SERVICES),
+    ("placement:resource_providers:update", SERVICES),
+    ("placement:resource_providers:delete", SERVICES),
+    ("placement:resource_classes:list", SERVICES),
+    ("placement:resource_classes:create", SERVICES),
+    ("placement:resource_classes:show", SERVICES),
+    ("placement:resource_classes:update", SERVICES),
+    ("placement:resource_classes:delete", SERVICES),
+    ("placement:resource_providers:inventories:list", SERVICES),
+    ("placement:resource_providers:inventories:create", SERVICES),
+    ("placement:resource_providers:inventories:show", SERVICES),
+    ("placement:resource_providers:inventories:update", SERVICES),
+    ("placement:resource_providers:inventories:delete", SERVICES),
+    ("placement:resource_providers:aggregates:list", SERVICES),
+    ("placement:resource_providers:aggregates:update", SERVICES),
+    ("placement:resource_providers:usages", SERVICES),
+    (
+        "placement:usages",
+        "role:admin or role:service or (role:reader and project_id:%(project_id)s)",
+    ),
+    ("placement:traits:list", SERVICES),
+    ("placement:traits:show", SERVICES),
+    ("placement:traits:update", SERVICES),
+    ("placement:traits:delete", SERVICES),
+    ("placement:resource_providers:traits:list", SERVICES),
+    ("placement:resource_providers:traits:update", SERVICES),
+    ("placement:resource_providers:traits:delete", SERVICES),
+    ("placement:allocations:manage", SERVICES),
+    ("placement:allocations:list", SERVICES),
+    ("placement:allocations:update", SERVICES),
+    ("placement:allocations:delete", SERVICES),
+    ("placement:resource_providers:allocations:list", SERVICES),
+    ("placement:allocation_candidates:list", SERVICES),
+    ("placement:reshaper:reshape", "role:service"),
+    ("ledger:commands", SERVICES),
+    ("ledger:events", SERVICES),
+    ("ledger:moves", SERVICES),
+    ("ledger:history", SERVICES),
+];

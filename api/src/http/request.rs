@@ -1,0 +1,45 @@
+//! A request that has passed the checks that come before its handler.
+
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use smallvec::SmallVec;
+
+use super::auth::Identity;
+use super::microversion::Version;
+
+/// The variable parts of a path, in order.
+pub type Params = SmallVec<[String; 2]>;
+
+/// What a handler gets.
+#[derive(Debug)]
+pub struct Request {
+    /// The microversion in effect.
+    pub version: Version,
+    /// Who is calling.
+    pub identity: Identity,
+    /// The variable parts of the path, decoded.
+    pub params: Params,
+    /// The query string as sent, without the question mark.
+    pub query: String,
+    /// The body.
+    pub body: Bytes,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// Our id of the request.
+    pub id: String,
+    /// OpenStack's global request id, if the client sent one.
+    pub global_id: Option<String>,
+    /// Where it came from.
+    pub peer: SocketAddr,
+}
+
+impl Request {
+    /// The n-th variable part of the path. The router fills in as many as the route has; what is
+    /// not there reads as empty, and no such thing is ever found.
+    #[must_use]
+    pub fn param(&self, n: usize) -> &str {
+        self.params.get(n).map_or("", String::as_str)
+    }
+}

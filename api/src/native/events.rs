@@ -1,0 +1,174 @@
+//! `GET /ledger/v1/events` and the histories of consumers and providers: pages of events.
+
+use ledger::ids::{ConsumerUuid, MoveId, ProviderUuid};
+use ledger::log::{IndexKey, LogError, LogReader};
+use ledger::record::{Header, Record};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::app::App;
+use crate::http::failure::Failure;
+use crate::http::reply::Reply;
+use crate::http::request::Request;
+use crate::query::Query;
+
+/// Events of a page, unless the client says how many.
+const PAGE: usize = 100;
+/// The most events of a page.
+const LARGEST_PAGE: usize = 1_000;
+/// The most events looked at for a page of one kind.
+const LOOKED_AT: usize = 20_000;
+
+/// An event as JSON: its header, by its own names, and its body.
+#[derive(Debug, Serialize)]
+pub struct EventBody {
+    header: Value,
+    body: Value,
+}
+
+impl EventBody {
+    /// From a header and a body.
+    #[must_use]
+    pub fn new(header: &Header, body: Value) -> Self {
+        let mut header = json!(header);
+        if let Some(fields) = header.as_object_mut() {
+            for field in ["received_at", "recorded_at"] {
+                if let Some(micros) = fields.get(field).and_then(Value::as_i64) {
+                    let time = ledger::time::Timestamp::from_micros(micros).to_string();
+                    fields.insert(field.to_owned(), time.into());
+                }
+            }
+        }
+        Self { header, body }
+    }
+
+    fn of(record: &Record) -> Self {
+        // An event of a kind that this version does not know is shown by its header.
+        let body = record.event().map_or(Value::Null, |event| event.body_json());
+        Self::new(&record.header, body)
+    }
+}
+
+/// Which events a page has.
+struct Page {
+    key: Option<IndexKey>,
+    kind: Option<String>,
+    after: u64,
+    limit: usize,
+}
+
+/// `GET /ledger/v1/events`: filters `after`, `limit`, `kind`, and one of `consumer`, `provider`,
+/// `move` and `request_id`.
+///
+/// # Errors
+/// 400.
+pub fn list(app: &App, request: &Request) -> Result<Reply, Failure> {
+    let query = Query::parse(&request.query)?;
+    let key = key_of(&query)?;
+    answer(app, page(&query, key)?)
+}
+
+/// `GET /ledger/v1/consumers/{id}/history`.
+///
+/// # Errors
+/// 400.
+pub fn of_consumer(app: &App, request: &Request) -> Result<Reply, Failure> {
+    let id: ConsumerUuid = id(request.param(0), "consumer")?;
+    let query = Query::parse(&request.query)?;
+    answer(app, page(&query, Some(IndexKey::Consumer(id)))?)
+}
+
+/// `GET /ledger/v1/providers/{id}/history`.
+///
+/// # Errors
+/// 400.
+pub fn of_provider(app: &App, request: &Request) -> Result<Reply, Failure> {
+    let id: ProviderUuid = id(request.param(0), "provider")?;
+    let query = Query::parse(&request.query)?;
+    answer(app, page(&query, Some(IndexKey::Provider(id)))?)
+}
+
+fn key_of(query: &Query) -> Result<Option<IndexKey>, Failure> {
+    let mut keys = Vec::new();
+    for (name, value) in query.pairs() {
+        keys.push(match name {
+            "consumer" => IndexKey::Consumer(id::<ConsumerUuid>(value, name)?),
+            "provider" => IndexKey::Provider(id::<ProviderUuid>(value, name)?),
+            "move" => IndexKey::Move(id::<MoveId>(value, name)?),
+            "request_id" => IndexKey::RequestId(value.to_owned()),
+            "after" | "limit" | "kind" => continue,
+            other => return Err(Failure::bad_request(format!("There is no filter {other}."))),
+        });
+    }
+    if keys.len() > 1 {
+        return Err(Failure::bad_request(
+            "Only one of consumer, provider, move and request_id can be given.",
+        ));
+    }
+    Ok(keys.pop())
+}
+
+fn page(query: &Query, key: Option<IndexKey>) -> Result<Page, Failure> {
+    let number = |name: &str| match query.last(name) {
+        None => Ok(None),
+        Some(text) => text.parse::<u64>().map(Some).map_err(|_| {
+            Failure::bad_request(format!("{name} has to be a whole number, not {text}."))
+        }),
+    };
+    let limit =
+        number("limit")?.map_or(PAGE, |limit| usize::try_from(limit).unwrap_or(LARGEST_PAGE));
+    Ok(Page {
+        key,
+        kind: query.last("kind").map(str::to_owned),
+        after: number("after")?.unwrap_or(0),
+        limit: limit.clamp(1, LARGEST_PAGE),
+    })
+}
+
+fn id<T: std::str::FromStr>(text: &str, name: &str) -> Result<T, Failure> {
+    text.parse().map_err(|_| Failure::bad_request(format!("The {name} {text} is no uuid.")))
+}
+
+fn answer(app: &App, page: Page) -> Result<Reply, Failure> {
+    let reader = app.ledger.reader();
+    let sequence = app.view().sequence();
+    let (events, reached) = collect(&*reader, &page).map_err(|error| {
+        tracing::error!(%error, "the log cannot be read");
+        Failure::internal("The log cannot be read.")
+    })?;
+    // There is more to ask for if the end was not reached.
+    let next = reached.filter(|reached| *reached < sequence);
+    Reply::json(&json!({ "events": events, "sequence": sequence, "next_after": next }))
+}
+
+/// The events of a page, and the sequence that was looked at last if there may be more.
+fn collect(reader: &dyn LogReader, page: &Page) -> Result<(Vec<EventBody>, Option<u64>), LogError> {
+    let (mut events, mut after, mut looked) = (Vec::new(), page.after, 0);
+    loop {
+        let records = next(reader, page, after)?;
+        if records.is_empty() {
+            return Ok((events, None));
+        }
+        for record in records {
+            after = record.header.sequence;
+            looked += 1;
+            if page.kind.as_ref().is_none_or(|kind| *kind == record.header.kind) {
+                events.push(EventBody::of(&record));
+            }
+            if events.len() == page.limit || looked >= LOOKED_AT {
+                return Ok((events, Some(after)));
+            }
+        }
+    }
+}
+
+fn next(reader: &dyn LogReader, page: &Page, after: u64) -> Result<Vec<Record>, LogError> {
+    let Some(key) = &page.key else {
+        return reader.read(after.saturating_add(1), LARGEST_PAGE);
+    };
+    let mut records = Vec::new();
+    for sequence in reader.index(key, after, page.limit)? {
+        records.extend(reader.record(sequence)?);
+    }
+    Ok(records)
+}

@@ -1,0 +1,6 @@
+//! The ledger's own API, `/ledger/v1`.
+
+pub mod commands;
+pub mod events;
+pub mod media;
+pub mod moves;

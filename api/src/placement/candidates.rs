@@ -1,0 +1,73 @@
+//! `GET /allocation_candidates`.
+
+use crate::app::App;
+use crate::http::failure::Failure;
+use crate::http::last_modified;
+use crate::http::microversion::NESTED_CANDIDATES;
+use crate::http::reply::Reply;
+use crate::http::request::Request;
+use crate::query;
+use crate::query::candidates::{Candidates, Group};
+use crate::query::required::Traits;
+use projector::candidates::{
+    self as engine, GroupPolicy, NameError, Query, RootTraits, TraitCondition,
+};
+
+use super::candidates_body;
+
+/// The handler.
+///
+/// # Errors
+/// 400 for a query that cannot be understood or names what does not exist.
+pub fn list(app: &App, request: &Request) -> Result<Reply, Failure> {
+    let parsed = query::candidates::parse(&request.query, request.version)?;
+    let query = to_engine(parsed, request.version >= NESTED_CANDIDATES);
+    let index = app.candidates();
+    let found = engine::search(&index, &query).map_err(|error| unknown(&error))?;
+    let body = candidates_body::write(&index, &found, &query, request.version);
+    Ok(Reply::bytes(body).modified(last_modified::now()))
+}
+
+fn unknown(error: &NameError) -> Failure {
+    Failure::bad_request(match error {
+        NameError::UnknownClass(_) => {
+            format!("Invalid resource class in resources parameter: {error}")
+        }
+        NameError::UnknownTraits(_) => error.to_string(),
+    })
+}
+
+fn to_engine(parsed: Candidates, nested_allowed: bool) -> Query {
+    Query {
+        groups: parsed.groups.into_iter().map(group).collect(),
+        group_policy: if parsed.isolate { GroupPolicy::Isolate } else { GroupPolicy::None },
+        same_subtree: parsed.same_subtrees,
+        root_required: parsed.root_required.map(root).unwrap_or_default(),
+        limit: parsed.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX)),
+        nested_allowed,
+    }
+}
+
+fn group(group: Group) -> engine::Group {
+    let amount = |(class, amount): (String, i64)| (class, amount.unsigned_abs());
+    engine::Group {
+        suffix: group.suffix,
+        resources: group.resources.into_iter().map(amount).collect(),
+        required: group.traits.required.into_iter().map(condition).collect(),
+        forbidden: group.traits.forbidden,
+        member_of: group.aggregates.required,
+        forbidden_aggregates: group.aggregates.forbidden,
+        in_tree: group.in_tree,
+    }
+}
+
+fn condition(names: Vec<String>) -> TraitCondition {
+    if names.len() == 1 { TraitCondition::AllOf(names) } else { TraitCondition::AnyOf(names) }
+}
+
+fn root(traits: Traits) -> RootTraits {
+    RootTraits {
+        required: traits.required.into_iter().flatten().collect(),
+        forbidden: traits.forbidden,
+    }
+}

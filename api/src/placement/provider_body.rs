@@ -1,0 +1,58 @@
+//! A resource provider as JSON.
+
+use std::fmt::Write;
+
+use ledger::ids::ProviderUuid;
+use ledger::state::{Provider, State};
+use serde_json::Value;
+
+use crate::http::microversion::{ALLOCATIONS_LINK, PROVIDER_AGGREGATES, TRAITS, TREES, Version};
+
+/// Writes a provider.
+pub fn write(out: &mut String, view: &State, provider: &Provider, version: Version) {
+    let uuid = provider.uuid;
+    // Writing to a string cannot fail.
+    let _ = write!(
+        out,
+        "{{\"uuid\":\"{uuid}\",\"name\":{},\"generation\":{},",
+        Value::from(&*provider.name),
+        provider.generation
+    );
+    if version >= TREES {
+        out.push_str("\"parent_provider_uuid\":");
+        match provider.parent.and_then(|parent| uuid_of(view, parent)) {
+            Some(parent) => {
+                let _ = write!(out, "\"{parent}\"");
+            }
+            None => out.push_str("null"),
+        }
+        let root = uuid_of(view, provider.root).unwrap_or(uuid);
+        let _ = write!(out, ",\"root_provider_uuid\":\"{root}\",");
+    }
+    let _ = write!(out, "\"links\":[{{\"rel\":\"self\",\"href\":\"/resource_providers/{uuid}\"}}");
+    for rel in links(version) {
+        let _ = write!(out, ",{{\"rel\":\"{rel}\",\"href\":\"/resource_providers/{uuid}/{rel}\"}}");
+    }
+    out.push_str("]}");
+}
+
+fn links(version: Version) -> impl Iterator<Item = &'static str> {
+    let all = [
+        ("inventories", true),
+        ("usages", true),
+        ("aggregates", version >= PROVIDER_AGGREGATES),
+        ("traits", version >= TRAITS),
+        ("allocations", version >= ALLOCATIONS_LINK),
+    ];
+    all.into_iter().filter_map(|(rel, there)| there.then_some(rel))
+}
+
+fn uuid_of(view: &State, id: u32) -> Option<ProviderUuid> {
+    view.provider_row(id).map(|row| row.uuid)
+}
+
+/// When a provider last changed, its generation alone included, in microseconds since the epoch.
+#[must_use]
+pub fn modified(provider: &Provider) -> i64 {
+    provider.updated_at.unwrap_or(provider.created_at).micros()
+}

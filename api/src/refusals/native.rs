@@ -1,0 +1,141 @@
+//! Refusals in the ledger's own words: for its own API, and for what Placement has no words for.
+
+use http::StatusCode;
+use ledger::refusal::{Cause, Refusal};
+
+use super::with_fields;
+use crate::http::failure::{CONCURRENT_UPDATE, Failure};
+
+/// The answer to a refused command of the ledger's own API.
+#[must_use]
+pub fn native(refusal: &Refusal) -> Failure {
+    with_fields(told(refusal), refusal).field("index", refusal.index)
+}
+
+pub(super) fn told(refusal: &Refusal) -> Failure {
+    let failure = Failure::new(status(&refusal.cause), sentence(refusal));
+    match refusal.cause {
+        Cause::ProviderGeneration { .. } | Cause::ConsumerGeneration { .. } => {
+            failure.code(CONCURRENT_UPDATE)
+        }
+        _ => failure,
+    }
+}
+
+fn status(cause: &Cause) -> StatusCode {
+    match cause {
+        Cause::ProviderNotFound { .. }
+        | Cause::ClassNotFound { .. }
+        | Cause::TraitsNotFound { .. }
+        | Cause::InventoryNotFound { .. }
+        | Cause::MoveNotFound { .. }
+        | Cause::HoldsNothing { .. } => StatusCode::NOT_FOUND,
+        Cause::ProviderNameInvalid
+        | Cause::ParentNotFound { .. }
+        | Cause::ParentIsSelf
+        | Cause::ReparentForbidden
+        | Cause::UnparentForbidden
+        | Cause::Loop
+        | Cause::InventoryCapacity { .. }
+        | Cause::InventoryInvalid { .. }
+        | Cause::ClassStandard { .. }
+        | Cause::TraitStandard { .. }
+        | Cause::NameInvalid { .. }
+        | Cause::Malformed { .. } => StatusCode::BAD_REQUEST,
+        Cause::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+        Cause::CommandIdReused { .. } => StatusCode::UNPROCESSABLE_ENTITY,
+        _ => StatusCode::CONFLICT,
+    }
+}
+
+fn sentence(refusal: &Refusal) -> String {
+    match &refusal.cause {
+        Cause::Capacity | Cause::Constraint => shortage(refusal),
+        Cause::NoInventory { classes, providers } => {
+            let providers: Vec<String> = providers.iter().map(ToString::to_string).collect();
+            format!("There is no inventory of {} on {}.", classes.join(", "), providers.join(", "))
+        }
+        Cause::NoOptionFits => format!("None of the {} options fits.", refusal.passed_over.len()),
+        Cause::ProviderNotFound { provider } => {
+            format!("There is no resource provider {provider}.")
+        }
+        Cause::ProviderExists { provider } => {
+            format!("The resource provider {provider} exists already.")
+        }
+        Cause::ProviderNameExists { name } => {
+            format!("A resource provider named {name} exists already.")
+        }
+        Cause::ProviderNameInvalid => "The provider's name is empty or too long.".to_owned(),
+        Cause::ParentNotFound { parent } => format!("The parent {parent} does not exist."),
+        Cause::ParentIsSelf => "A provider cannot be its own parent.".to_owned(),
+        Cause::ReparentForbidden => "The parent cannot be changed here.".to_owned(),
+        Cause::UnparentForbidden => "The parent cannot be taken away here.".to_owned(),
+        Cause::Loop => "The new parent is the provider itself or below it.".to_owned(),
+        Cause::ProviderHasChildren => "The provider has children.".to_owned(),
+        Cause::ProviderInUse => "The provider has allocations.".to_owned(),
+        Cause::ProviderGeneration { provider, current, given } => {
+            format!("The generation of {provider} is {current}, not {given}.")
+        }
+        Cause::ConsumerGeneration { consumer, current, given } => {
+            let shown = |generation: &Option<u32>| {
+                generation.map_or_else(|| "null".to_owned(), |g| g.to_string())
+            };
+            format!("The generation of {consumer} is {}, not {}.", shown(current), shown(given))
+        }
+        Cause::InventoryExists { class } => {
+            format!("The provider has an inventory of {class} already.")
+        }
+        Cause::InventoryNotFound { class } => format!("The provider has no inventory of {class}."),
+        Cause::InventoryInUse { classes } => {
+            format!("The inventory of {} is in use.", classes.join(", "))
+        }
+        Cause::InventoryCapacity { class } => {
+            format!("The capacity of {class} is too small: too much is reserved.")
+        }
+        Cause::InventoryInvalid { class, field } => {
+            format!("The {field} of {class} is out of range.")
+        }
+        Cause::ClassNotFound { class } => format!("There is no resource class {class}."),
+        Cause::ClassExists { class } => format!("The resource class {class} exists already."),
+        Cause::ClassInUse { class } => format!("An inventory uses the resource class {class}."),
+        Cause::ClassStandard { class } => format!("The resource class {class} is a standard one."),
+        Cause::TraitsNotFound { traits } => format!("There is no trait {}.", traits.join(", ")),
+        Cause::TraitExists { name } => format!("The trait {name} exists already."),
+        Cause::TraitInUse { name } => format!("A provider has the trait {name}."),
+        Cause::TraitStandard { name } => format!("The trait {name} is a standard one."),
+        Cause::NameInvalid { name } => {
+            format!("{name} does not have the form that such a name needs.")
+        }
+        Cause::HoldsNothing { consumer } => format!("The consumer {consumer} holds nothing."),
+        Cause::HoldsAlready { consumer } => {
+            format!("The consumer {consumer} holds something already.")
+        }
+        Cause::MoveNotFound { consumer } => format!("No move of {consumer} is on record."),
+        Cause::MoveState { move_id, state, wanted } => {
+            format!("The move {move_id} is {}: it cannot {wanted}.", state.name())
+        }
+        Cause::Malformed { what } => what.clone(),
+        Cause::CommandIdReused { sequence } => {
+            format!("This command id was used for another command, at sequence {sequence}.")
+        }
+        Cause::TooLarge { what, limit } => format!("Too large: {what}; the limit is {limit}."),
+    }
+}
+
+fn shortage(refusal: &Refusal) -> String {
+    match refusal.shortages.first() {
+        Some(short) => format!(
+            "{} of {} on {}: needed {} more, free {}.",
+            if refusal.cause == Cause::Capacity {
+                "Not enough"
+            } else {
+                "The inventory forbids this amount"
+            },
+            short.class,
+            short.provider,
+            short.needed,
+            short.free
+        ),
+        None => "Not enough.".to_owned(),
+    }
+}
