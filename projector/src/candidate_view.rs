@@ -33,4 +33,8 @@ impl Projection for CandidateIndex {
         }
         Ok(())
     }
+
+    fn lines(&self) -> Vec<String> {
+        self.facts()
+    }
 }
