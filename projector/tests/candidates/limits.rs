@@ -73,8 +73,8 @@ fn a_search_without_end_is_cut_off() {
         world.provider(&child, Some("root"));
         world.inventory(&child, "X", Some(Inventory { max_unit: 5, ..Inventory::of(5) }));
     }
-    // Two of three units on each provider leave two of five over: 16 groups of 3 fit, 17 do not,
-    // though the room of all together would do.
+    // Each provider holds one group of 3 and has 2 of its 5 units over: 16 groups fit and 17 do
+    // not, though the room of all together would do.
     let suffixes: Vec<String> = (0..17).map(|number| format!("_{number}")).collect();
     let groups: Vec<_> = suffixes.iter().map(|suffix| (suffix.as_str(), "X:3")).collect();
     let begun = Instant::now();
