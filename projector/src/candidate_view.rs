@@ -1,6 +1,6 @@
 //! The candidate index as a view that follows the ledger.
 
-use crate::{Batch, CandidateIndex, Projection, ProjectionError};
+use crate::{Batch, CandidateIndex, Lines, Projection, ProjectionError};
 use ledger::log::LogReader;
 use ledger::state::State;
 use std::sync::Arc;
@@ -32,5 +32,11 @@ impl Projection for CandidateIndex {
             }
         }
         Ok(())
+    }
+}
+
+impl Lines for CandidateIndex {
+    fn lines(&self) -> Vec<String> {
+        self.facts()
     }
 }

@@ -35,8 +35,13 @@ impl ClassColumn {
         amount <= self.room(provider) && (self.with_rules == 0 || self.obeys(provider, amount))
     }
 
+    /// `min_unit` and `step_size` of a provider, or zeros where they rule nothing out.
+    pub(super) fn rules(&self, provider: ProviderId) -> (u32, u32) {
+        self.rules.get(provider)
+    }
+
     fn obeys(&self, provider: ProviderId, amount: u64) -> bool {
-        let (min, step) = self.rules.get(provider);
+        let (min, step) = self.rules(provider);
         amount >= u64::from(min) && (step <= 1 || amount.is_multiple_of(u64::from(step)))
     }
 

@@ -6,7 +6,7 @@ use super::sets::Sets;
 use super::trees::Trees;
 use ledger::event::{AllocationEvent, Event};
 use ledger::ids::ProviderUuid;
-use ledger::state::{ClassId, Provider, ProviderId, State, TraitId};
+use ledger::state::{AggregateId, ClassId, Provider, ProviderId, State, TraitId};
 use roaring::RoaringBitmap;
 use std::sync::Arc;
 
@@ -144,6 +144,26 @@ impl CandidateIndex {
         self.state.aggregates().number(name).and_then(|number| self.aggregates.get(number))
     }
 
+    /// All classes that any provider ever had, by number.
+    pub(super) fn classes(&self) -> impl Iterator<Item = (ClassId, &ClassColumn)> {
+        (0..).zip(&self.classes)
+    }
+
+    /// The providers of each trait, by number.
+    pub(super) fn trait_sets(&self) -> impl Iterator<Item = (TraitId, &RoaringBitmap)> {
+        self.traits.iter()
+    }
+
+    /// The providers in each aggregate, by number.
+    pub(super) fn aggregate_sets(&self) -> impl Iterator<Item = (AggregateId, &RoaringBitmap)> {
+        self.aggregates.iter()
+    }
+
+    /// The sharing providers in an aggregate, ascending.
+    pub(super) fn sharers(&self, aggregate: AggregateId) -> &[ProviderId] {
+        self.sharers.row(aggregate).and_then(Option::as_deref).unwrap_or_default()
+    }
+
     /// Trees.
     pub(super) fn trees(&self) -> &Trees {
         &self.trees
@@ -159,9 +179,8 @@ impl CandidateIndex {
         into.clear();
         for &member in self.trees.members(&root) {
             for &aggregate in aggregates(self.row(member)) {
-                if let Some(Some(sharers)) = self.sharers.row(aggregate) {
-                    into.extend(sharers.iter().copied().filter(|&id| self.trees.root(id) != root));
-                }
+                let sharers = self.sharers(aggregate).iter().copied();
+                into.extend(sharers.filter(|&id| self.trees.root(id) != root));
             }
         }
         into.sort_unstable();

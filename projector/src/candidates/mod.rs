@@ -12,6 +12,7 @@ mod column;
 pub mod explain;
 mod found;
 mod index;
+mod lines;
 mod plan;
 mod problem;
 mod query;

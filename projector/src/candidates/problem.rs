@@ -42,7 +42,7 @@ impl Problem {
             let served = match &group.rule {
                 Rule::One(eligible) => {
                     self.choose(plan, anchor, at, 0..group.demands.len(), |id, _| {
-                        eligible.contains(id) && group.fits(id)
+                        group.fits(id) && eligible.contains(id)
                     })
                 }
                 Rule::Many(rule) => self.choose_each(plan, anchor, at, group, rule),

@@ -16,6 +16,11 @@ impl Sets {
         self.by_number.get(number as usize).map(|set| &**set)
     }
 
+    /// All sets with their numbers.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &RoaringBitmap)> {
+        (0..).zip(self.by_number.iter().map(|set| &**set))
+    }
+
     /// Replaces what a provider has; both lists are sorted. Says whether that changed anything.
     pub(super) fn change(&mut self, provider: ProviderId, before: &[u32], now: &[u32]) -> bool {
         if before == now {

@@ -37,6 +37,11 @@ impl Trees {
         self.root.get(id).checked_sub(1).unwrap_or(id)
     }
 
+    /// The parent of a provider.
+    pub(super) fn parent(&self, id: ProviderId) -> Option<ProviderId> {
+        self.parent.get(id).checked_sub(1)
+    }
+
     /// All providers of the tree with this root, ascending.
     pub(super) fn members<'a>(&'a self, root: &'a ProviderId) -> &'a [ProviderId] {
         match self.members.row(*root) {
@@ -52,7 +57,7 @@ impl Trees {
             if at == top {
                 return true;
             }
-            match self.parent.get(at).checked_sub(1) {
+            match self.parent(at) {
                 Some(parent) => at = parent,
                 None => return false,
             }

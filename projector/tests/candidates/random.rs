@@ -282,6 +282,7 @@ proptest! {
             for query in &queries {
                 agree(&mut world, query)?;
                 let rebuilt = CandidateIndex::from_state(&world.state);
+                prop_assert_eq!(world.index.facts(), rebuilt.facts());
                 let again = search(&rebuilt, query).expect("all names exist");
                 let followed = world.search(query);
                 prop_assert_eq!(world.spell(&again), world.spell(&followed));

@@ -1,4 +1,5 @@
-//! A ledger state made of events, and an index that follows them.
+//! A ledger state made of events, and an index that follows them. The benchmark uses it too.
+#![allow(dead_code)]
 
 use ledger::amounts::Inventory;
 use ledger::command::Via;
@@ -62,7 +63,13 @@ impl World {
 
     /// Ends a batch: the index takes in what happened since the last one.
     pub fn commit(&mut self) {
-        self.index.follow(&self.state, &std::mem::take(&mut self.waiting));
+        let events = self.take_events();
+        self.index.follow(&self.state, &events);
+    }
+
+    /// What happened since the last batch; the index will not hear of it.
+    pub fn take_events(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.waiting)
     }
 
     fn generation(&self, name: &str) -> u32 {
