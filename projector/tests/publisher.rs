@@ -65,6 +65,24 @@ fn claims_go_on_without_a_server() {
     end(&publisher, &ledger);
 }
 
+/// Many windows and pages, in groups of hundreds: the whole log goes out, in order.
+#[test]
+fn a_long_log_is_published_whole() {
+    let server = NatsServer::start();
+    let (_dir, ledger) = begin();
+    for list in 0..100u128 {
+        let one = |number| claim(list * 200 + number, holding(provider(1), &[("VCPU", 1)]));
+        must(&ledger, (0..200).map(one).collect());
+    }
+    let begun = std::time::Instant::now();
+    let publisher = Publisher::start(&ledger, options(&server)).expect("a thread");
+    settled(&publisher, &ledger);
+    let seconds = begun.elapsed().as_secs_f64();
+    println!("{} events in {seconds:.3} s", ledger.view().sequence());
+    runtime().block_on(async { assert_is_the_ledger(&server.jetstream().await, &ledger).await });
+    end(&publisher, &ledger);
+}
+
 /// I1, I23: the server is killed again and again under load; subscribers get every event once.
 #[test]
 fn a_killed_server_loses_nothing() {

@@ -13,6 +13,7 @@ use async_nats::jetstream::context::{Context, ContextBuilder};
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream::Info;
 use async_nats::{ConnectOptions, Event, ServerAddr};
+use futures::FutureExt;
 use ledger::record::Record;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -117,6 +118,12 @@ impl<'a> Session<'a> {
                 biased;
                 acknowledged = self.window.acknowledged(&self.source.options.stream) => {
                     self.acknowledged = acknowledged?;
+                    // Many come at once; then as many are sent at once.
+                    while let Some(another) =
+                        self.window.acknowledged(&self.source.options.stream).now_or_never()
+                    {
+                        self.acknowledged = another?;
+                    }
                     self.source.board.acknowledged(self.acknowledged);
                 }
                 changed = durable.changed(), if open && self.window.has_room() => {

@@ -119,7 +119,8 @@ fn replace(via: Via, consumers: Vec<ConsumerWrite>) -> Command {
 fn hand_over(step: &Step, state: &State) -> Vec<Command> {
     let migration = consumer(MIGRATIONS + step.who * 4 + u128::from(step.variant));
     let who = consumer(step.who);
-    let (from, to) = if step.amount % 2 == 0 { (who, migration) } else { (migration, who) };
+    let (from, to) =
+        if step.amount.is_multiple_of(2) { (who, migration) } else { (migration, who) };
     let holds = state.holding_of(from);
     let mut giver = write(step, Holding::new());
     giver.consumer = from;
