@@ -1,0 +1,45 @@
+//! How a publisher is set up.
+
+use std::time::Duration;
+
+/// How a publisher is set up.
+#[derive(Clone, Debug)]
+pub struct PublisherOptions {
+    /// The NATS server, such as `nats://127.0.0.1:4222`; several are separated by commas.
+    pub url: String,
+    /// The stream's name.
+    pub stream: String,
+    /// What the subjects begin with: events go to `<prefix>.event.>`.
+    pub subject_prefix: String,
+    /// Servers that keep a copy of the stream: 1, 3 or 5.
+    pub replicas: usize,
+    /// The first event that a newly made stream holds.
+    pub first_sequence: u64,
+    /// Whether the server refuses to remove or purge messages of a newly made stream.
+    pub protected: bool,
+    /// How often the stream is looked at while nothing is wrong.
+    pub inspect_every: Duration,
+    /// How long a single message may stay unacknowledged.
+    pub ack_timeout: Duration,
+}
+
+impl PublisherOptions {
+    /// The defaults for a server.
+    pub fn new(url: impl Into<String>) -> Self {
+        Self {
+            url: url.into(),
+            stream: "ALLOC_EVENTS".into(),
+            subject_prefix: "alloc.v1".into(),
+            replicas: 1,
+            first_sequence: 1,
+            protected: true,
+            inspect_every: Duration::from_secs(5),
+            ack_timeout: Duration::from_secs(5),
+        }
+    }
+
+    /// The subjects of the stream.
+    pub(super) fn subjects(&self) -> String {
+        format!("{}.event.>", self.subject_prefix)
+    }
+}

@@ -1,0 +1,117 @@
+//! The usage view of a state, so that a start need not fold the whole log.
+
+use super::in_flight::InFlight;
+use super::totals::{OwnerKey, Sum, Totals};
+use super::{ClassUsage, ProviderUsage, UsageView};
+use crate::class_names::ClassNames;
+use crate::links::{Amounts, Links};
+use ledger::event::Link;
+use ledger::ids::LinkId;
+use ledger::state::{Consumer, Provider, State};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The view that folding the whole log up to the state's sequence gives.
+pub(super) fn seed(state: &State) -> UsageView {
+    let mut view = UsageView {
+        sequence: state.sequence(),
+        as_of: state.position().recorded_at,
+        classes: ClassNames::from_state(state),
+        totals: totals(state),
+        ..UsageView::default()
+    };
+    view.providers =
+        state.providers().map(|(_, row)| (row.uuid, Arc::new(provider(row)))).collect();
+    view.in_flight = in_flight(state);
+    link(&mut view, state);
+    count_moves(&mut view);
+    view
+}
+
+fn provider(row: &Provider) -> ProviderUsage {
+    let classes = row.inventories.iter().map(|row| ClassUsage {
+        class: row.class,
+        inventory: row.inventory,
+        held: row.held,
+        held_by_moves: 0,
+    });
+    ProviderUsage { generation: row.generation, classes: classes.collect() }
+}
+
+fn key(row: &Consumer) -> OwnerKey {
+    (row.project, row.user, row.consumer_type.map_or(0, |number| number + 1))
+}
+
+/// The sums of all consumers; of those in link groups only their number.
+fn totals(state: &State) -> Totals {
+    let mut sums: BTreeMap<OwnerKey, Sum> = BTreeMap::new();
+    for (_, row) in state.consumers() {
+        let sum = sums.entry(key(row)).or_default();
+        sum.consumers += 1;
+        if row.link.is_none() {
+            for held in &row.allocations {
+                *sum.amounts.entry(held.class).or_default() += u64::from(held.amount);
+            }
+        }
+    }
+    Totals {
+        projects: state.projects().clone(),
+        users: state.users().clone(),
+        types: state.consumer_types().clone(),
+        sums: sums.into_iter().map(|(key, sum)| (key, Arc::new(sum))).collect(),
+    }
+}
+
+fn in_flight(state: &State) -> InFlight {
+    let mut found = InFlight::default();
+    for entry in state.moves().iter().filter(|entry| entry.this.state.is_live()) {
+        found.put(&entry.this);
+    }
+    found
+}
+
+fn link(view: &mut UsageView, state: &State) {
+    let mut links = Links::default();
+    let mut groups: BTreeSet<LinkId> = BTreeSet::new();
+    for (_, row) in state.consumers() {
+        let Some(id) = row.link else { continue };
+        let Some(group) = state.link(id) else {
+            continue;
+        };
+        let link = Link { group: id, overlap: group.overlap.clone() };
+        links.join(row.uuid, &link, holds(state, row), key(row));
+        groups.insert(id);
+    }
+    for group in groups {
+        links.share_out(&view.classes, group, |consumer| view.in_flight.is_migration(consumer));
+        for &consumer in links.members_of(group) {
+            if let Some(member) = links.member(consumer) {
+                view.totals.add(member.owner, 0, member.shares());
+            }
+        }
+    }
+    view.links = links;
+}
+
+fn holds(state: &State, row: &Consumer) -> Amounts {
+    let amount = |held: &ledger::state::Allocation| {
+        let provider = state.provider_row(held.provider)?.uuid;
+        Some((provider, held.class, u64::from(held.amount)))
+    };
+    let mut found: Amounts = row.allocations.iter().filter_map(amount).collect();
+    found.sort_unstable();
+    found
+}
+
+fn count_moves(view: &mut UsageView) {
+    for holder in view.in_flight.holders() {
+        for &(provider, class, amount) in
+            view.in_flight.count(holder, &view.classes, &view.links).iter()
+        {
+            let row = view.providers.get_mut(&provider).map(Arc::make_mut);
+            if let Some(usage) = row.and_then(|row| row.class_mut(class)) {
+                usage.held_by_moves += amount;
+            }
+        }
+    }
+}
