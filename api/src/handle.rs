@@ -13,9 +13,10 @@ use tracing::Instrument;
 use crate::app::App;
 use crate::http::failure::{Code, Failure};
 use crate::http::microversion::{self, MAX, MIN, Version, VersionError};
+use crate::http::operation::Operation;
 use crate::http::reply::{Frame, HttpResponse, Reply, VERSION_HEADER, finish};
 use crate::http::request::Request;
-use crate::http::router::{self, Endpoint, Media, Operation};
+use crate::http::router::{self, Endpoint, Media};
 use crate::http::{accept, auth, body, request_id};
 use crate::placement::{
     aggregates, allocations, candidates, inventories, provider_allocations, provider_traits,
