@@ -10,10 +10,11 @@ use ledger::stamp::{Actor, CommandId, Stamp};
 use ledger::state::State;
 use ledger::time::Timestamp;
 use ledger::{Answer, Ledger, Outcome};
-use projector::candidates::CandidateIndex;
+use projector::publisher::Publisher;
+use projector::{Behind, CandidateIndex, MovesView, Projections, UsageView};
+use tokio::sync::Semaphore;
 use uuid::Uuid;
 
-use crate::candidate_index::IndexKeeper;
 use crate::http::cors::Cors;
 use crate::http::failure::{Failure, OUTCOME_UNKNOWN};
 use crate::http::last_modified;
@@ -26,8 +27,12 @@ use crate::refusals::{self, About};
 pub struct App {
     /// The ledger: commands go in, states come out.
     pub ledger: Ledger,
-    /// The index of candidates.
-    pub index: IndexKeeper,
+    /// Views of what happened, each true at a sequence that it names.
+    pub projections: Projections,
+    /// What copies events to NATS, if it is wanted.
+    pub publisher: Option<Publisher>,
+    /// As many searches at a time as there are processors.
+    pub searches: Semaphore,
     /// Who may do what.
     pub policy: Policy,
     /// Whether and from where browsers are answered across origins.
@@ -81,10 +86,37 @@ impl App {
         self.ledger.view()
     }
 
-    /// The index of candidates, true at the durable state.
-    #[must_use]
-    pub fn candidates(&self) -> Arc<CandidateIndex> {
-        self.index.current()
+    /// The usages by project, with everything in it that was answered so far.
+    ///
+    /// # Errors
+    /// 503 if the view does not come so far in time.
+    pub async fn usages(&self) -> Result<Arc<UsageView>, Failure> {
+        self.projections.usage(self.view().sequence()).await.map_err(|behind| late(&behind))
+    }
+
+    /// The moves with their stories, likewise.
+    ///
+    /// # Errors
+    /// As [`Self::usages`].
+    pub async fn moves(&self) -> Result<Arc<MovesView>, Failure> {
+        self.projections.moves(self.view().sequence()).await.map_err(|behind| late(&behind))
+    }
+
+    /// Runs a search on the index of candidates, which has everything in it that was answered so
+    /// far. A search may take a while: it does not hold up the requests that share its thread,
+    /// and there are no more at a time than processors.
+    ///
+    /// # Errors
+    /// As [`Self::usages`], or the search's own.
+    pub async fn search<T>(
+        &self,
+        run: impl FnOnce(&CandidateIndex) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let index = self.projections.candidates(self.view().sequence()).await;
+        let index = index.map_err(|behind| late(&behind))?;
+        let _turn =
+            self.searches.acquire().await.map_err(|_| Failure::busy("the server is ending"))?;
+        tokio::task::block_in_place(|| run(&index))
     }
 
     /// Hands a command to the ledger and waits until the answer is durable.
@@ -150,6 +182,10 @@ fn stamp(request: &Request, command_id: Option<CommandId>) -> Stamp {
         request_id: request.global_id.clone(),
         command_id,
     }
+}
+
+fn late(behind: &Behind) -> Failure {
+    Failure::busy(behind.to_string())
 }
 
 fn unavailable(error: &ledger::SubmitError) -> Failure {

@@ -13,9 +13,10 @@ use tracing::Instrument;
 use crate::app::App;
 use crate::http::failure::{Code, Failure};
 use crate::http::microversion::{self, MAX, MIN, Version, VersionError};
+use crate::http::operation::Operation;
 use crate::http::reply::{Frame, HttpResponse, Reply, VERSION_HEADER, finish};
 use crate::http::request::Request;
-use crate::http::router::{self, Endpoint, Media, Operation};
+use crate::http::router::{self, Endpoint, Media};
 use crate::http::{accept, auth, body, request_id};
 use crate::placement::{
     aggregates, allocations, candidates, inventories, provider_allocations, provider_traits,
@@ -214,13 +215,13 @@ async fn dispatch(app: &App, operation: Operation, request: &Request) -> Result<
         Op::ListAllocations => allocations::list(app, request),
         Op::ReplaceAllocations => allocations::replace(app, request).await,
         Op::DeleteAllocations => allocations::delete(app, request).await,
-        Op::ListCandidates => candidates::list(app, request),
-        Op::ShowUsages => usages::show(app, request),
+        Op::ListCandidates => candidates::list(app, request).await,
+        Op::ShowUsages => usages::show(app, request).await,
         Op::Reshape => reshaper::reshape(app, request).await,
         Op::LedgerCommands => native::commands::submit(app, request).await,
         Op::LedgerEvents => native::events::list(app, request),
         Op::LedgerMoves => native::moves::list(app, request),
-        Op::LedgerMove => native::moves::show(app, request),
+        Op::LedgerMove => native::moves::show(app, request).await,
         Op::LedgerConsumerHistory => native::events::of_consumer(app, request),
         Op::LedgerProviderHistory => native::events::of_provider(app, request),
     }

@@ -4,7 +4,6 @@
 //! outcome becomes Placement's status, headers and body. Nothing in this crate touches storage.
 
 pub mod app;
-pub mod candidate_index;
 pub mod clock;
 pub mod config;
 pub mod first_bytes;

@@ -8,7 +8,7 @@ use http::StatusCode;
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 
-use crate::http::router::Operation;
+use crate::http::operation::Operation;
 
 /// Upper ends of the buckets for durations, in microseconds.
 const BUCKETS: [u64; 12] =

@@ -5,7 +5,9 @@ use std::fmt::Write;
 
 use http::request::Parts;
 use http::{Method, StatusCode};
-use serde_json::json;
+use projector::ViewHealth;
+use projector::publisher::{Publisher, PublisherStatus};
+use serde_json::{Value, json};
 
 use crate::app::App;
 use crate::http::reply::Reply;
@@ -29,7 +31,9 @@ fn text(body: String) -> Reply {
     Reply { content_type: "text/plain; version=0.0.4; charset=utf-8", ..Reply::bytes(body) }
 }
 
-/// 200 if commands are taken, else 503 with the reason. Reads may still be served.
+/// 200 if commands are taken, else 503 with the reason. Reads may still be served. A view that
+/// lags or has stopped, or NATS being away, is told but makes nobody unready: commands are not
+/// decided by either.
 fn ready(app: &App) -> Reply {
     let health = app.ledger.health();
     let ready = health.read_only.is_none();
@@ -38,9 +42,32 @@ fn ready(app: &App) -> Reply {
         "reason": health.read_only,
         "sequence": health.durable,
         "queued": health.queued,
+        "views": app.projections.health().iter().map(view).collect::<Vec<_>>(),
+        "publisher": app.publisher.as_ref().map(|publisher| nats(&publisher.status())),
     });
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     Reply::bytes(body.to_string()).status(status)
+}
+
+fn view(health: &ViewHealth) -> Value {
+    json!({
+        "view": health.view,
+        "sequence": health.sequence,
+        "lag": health.lag,
+        "paused": health.paused,
+        "stopped": health.stopped,
+    })
+}
+
+fn nats(status: &PublisherStatus) -> Value {
+    json!({
+        "stream": status.stream,
+        "connected": status.connected,
+        "published": status.published,
+        "lag": status.lag,
+        "alarm": status.alarm,
+        "fault": status.fault,
+    })
 }
 
 fn metrics(app: &App) -> String {
@@ -67,7 +94,18 @@ fn metrics(app: &App) -> String {
         "Consumers that hold something.",
         view.consumer_count() as u64,
     );
-    // Writing to a string cannot fail.
+    if let Some(status) = app.publisher.as_ref().map(Publisher::status) {
+        let connected = u64::from(status.connected);
+        gauge(&mut out, "allocd_nats_connected", "1 if a session with NATS stands.", connected);
+        gauge(&mut out, "allocd_nats_lag", "Durable events that the stream lacks.", status.lag);
+        gauge(&mut out, "allocd_nats_alarms", "Alarms of the publisher so far.", status.alarms);
+    }
+    // Writing to a string cannot fail, here and below.
+    let _ = writeln!(out, "# HELP allocd_view_lag Durable events that a view lacks.");
+    let _ = writeln!(out, "# TYPE allocd_view_lag gauge");
+    for health in app.projections.health() {
+        let _ = writeln!(out, "allocd_view_lag{{view=\"{}\"}} {}", health.view, health.lag);
+    }
     let _ = writeln!(out, "# HELP allocd_refusals_total Refused commands by cause.");
     let _ = writeln!(out, "# TYPE allocd_refusals_total counter");
     for (cause, count) in app.ledger.refusals().by_cause() {

@@ -5,11 +5,13 @@ use std::future::Future;
 use std::sync::Arc;
 
 use ledger::{Ledger, Options};
+use projector::Projections;
+use projector::publisher::{Publisher, PublisherOptions};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Semaphore;
 
 use crate::app::App;
-use crate::candidate_index::IndexKeeper;
 use crate::clock::SystemClock;
 use crate::config::Config;
 use crate::handle::handle;
@@ -35,16 +37,25 @@ pub async fn serve(config: Config) -> Result<(), Failed> {
         .map_err(|error| format!("cannot listen on {}: {error}", config.listen))?;
     let ledger = open(&config).await?;
     let mut fatal = ledger.fatal();
-    let index = IndexKeeper::new(ledger.clone());
-    let app =
-        Arc::new(App { ledger: ledger.clone(), index, policy, cors, metrics: Metrics::default() });
+    let projections = Projections::start(&ledger)?;
+    let publisher = publisher(&config, &ledger)?;
+    let app = Arc::new(App {
+        ledger: ledger.clone(),
+        projections,
+        publisher,
+        searches: Semaphore::new(std::thread::available_parallelism().map_or(1, usize::from)),
+        policy,
+        cors,
+        metrics: Metrics::default(),
+    });
     tracing::info!(address = %listener.local_addr()?, data = %config.data_dir.display(), "serving");
     let gave_up = async move {
         let reason = fatal.wait_for(Option::is_some).await;
         reason.ok().and_then(|reason| reason.clone()).unwrap_or_default()
     };
+    let shared = Arc::clone(&app);
     let handler = move |request, peer| {
-        let app = Arc::clone(&app);
+        let app = Arc::clone(&shared);
         async move { handle(&app, request, peer).await }
     };
     let stop = stop(gave_up)?;
@@ -54,11 +65,25 @@ pub async fn serve(config: Config) -> Result<(), Failed> {
         let _ = tell.send(reason);
     };
     server::serve(listener, config.max_connections, handler, stopping).await;
-    tokio::task::spawn_blocking(move || ledger.close()).await?;
+    tokio::task::spawn_blocking(move || close(&app)).await?;
     match told.await {
         Ok(Some(reason)) => Err(reason.into()),
         _ => Ok(()),
     }
+}
+
+/// What is not published yet will be by the next process: the stream's end says how far it is.
+fn publisher(config: &Config, ledger: &Ledger) -> Result<Option<Publisher>, Failed> {
+    let Some(url) = &config.nats else { return Ok(None) };
+    Ok(Some(Publisher::start(ledger, PublisherOptions::new(url))?))
+}
+
+fn close(app: &App) {
+    app.projections.stop();
+    if let Some(publisher) = &app.publisher {
+        publisher.stop();
+    }
+    app.ledger.close();
 }
 
 /// Opens the ledger, which may have to fold a long log first.

@@ -3,6 +3,7 @@
 use ledger::command::MoveKind;
 use ledger::ids::{ConsumerUuid, MoveId};
 use ledger::state::{MoveEntry, State};
+use projector::moves::Step;
 use serde_json::{Value, json};
 
 use crate::app::App;
@@ -38,20 +39,46 @@ pub fn list(app: &App, request: &Request) -> Result<Reply, Failure> {
     Reply::json(&json!({ "moves": moves, "sequence": view.sequence(), "next_after": next }))
 }
 
-/// `GET /ledger/v1/moves/{id}`.
+/// `GET /ledger/v1/moves/{id}`: the move and its story, step by step.
 ///
 /// # Errors
 /// 404.
-pub fn show(app: &App, request: &Request) -> Result<Reply, Failure> {
+pub async fn show(app: &App, request: &Request) -> Result<Reply, Failure> {
     let text = request.param(0);
+    let unknown =
+        || Failure::not_found(format!("No move {text} is kept. Its events may still be."));
+    let id: MoveId = text.parse().map_err(|_| unknown())?;
+    let stories = app.moves().await?;
     let view = app.view();
-    let entry =
-        text.parse::<MoveId>().ok().and_then(|id| view.moves().get(id)).ok_or_else(|| {
-            Failure::not_found(format!("No move {text} is kept. Its events may still be."))
-        })?;
+    let entry = view.moves().get(id).ok_or_else(unknown)?;
     let mut body = shown(&view, entry);
+    if let Some(story) = stories.get(id) {
+        body["steps"] = story.steps.iter().map(|step| told(step)).collect();
+        body["steps_left_out"] = story.left_out.into();
+    }
     body["sequence"] = view.sequence().into();
     Reply::json(&body)
+}
+
+fn told(step: &Step) -> Value {
+    let refused = step
+        .refused
+        .as_ref()
+        .map(|(cause, shortages)| json!({ "cause": cause, "shortages": shortages }));
+    json!({
+        "sequence": step.sequence,
+        "at": step.at.to_string(),
+        "kind": step.kind,
+        "attempt": step.attempt,
+        "state": step.state,
+        "request_id": step.request_id,
+        "via": step.via,
+        "reason": step.reason,
+        "finding": step.finding,
+        "refused": refused,
+        "source": step.source,
+        "destination": step.destination,
+    })
 }
 
 struct Filter {

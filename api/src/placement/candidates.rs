@@ -10,7 +10,7 @@ use crate::query;
 use crate::query::candidates::{Candidates, Group};
 use crate::query::required::Traits;
 use projector::candidates::{
-    self as engine, GroupPolicy, NameError, Query, RootTraits, TraitCondition,
+    self as engine, CandidateIndex, GroupPolicy, NameError, Query, RootTraits, TraitCondition,
 };
 
 use super::candidates_body;
@@ -19,12 +19,14 @@ use super::candidates_body;
 ///
 /// # Errors
 /// 400 for a query that cannot be understood or names what does not exist.
-pub fn list(app: &App, request: &Request) -> Result<Reply, Failure> {
+pub async fn list(app: &App, request: &Request) -> Result<Reply, Failure> {
     let parsed = query::candidates::parse(&request.query, request.version)?;
     let query = to_engine(parsed, request.version >= NESTED_CANDIDATES);
-    let index = app.candidates();
-    let found = engine::search(&index, &query).map_err(|error| unknown(&error))?;
-    let body = candidates_body::write(&index, &found, &query, request.version);
+    let search = |index: &CandidateIndex| {
+        let found = engine::search(index, &query).map_err(|error| unknown(&error))?;
+        Ok(candidates_body::write(index, &found, &query, request.version))
+    };
+    let body = app.search(search).await?;
     Ok(Reply::bytes(body).modified(last_modified::now()))
 }
 

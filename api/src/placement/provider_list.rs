@@ -114,5 +114,5 @@ fn fits(provider: &Provider, class: ClassId, amount: i64) -> bool {
     let within = (inventory.min_unit..=inventory.max_unit).contains(&amount);
     // Amounts and usages are far below 2^53, so that doubles are exact, as in Placement.
     let after = row.held as f64 + f64::from(amount);
-    within && amount % inventory.step_size == 0 && after <= inventory.capacity()
+    within && amount.is_multiple_of(inventory.step_size) && after <= inventory.capacity()
 }
