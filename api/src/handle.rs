@@ -226,5 +226,6 @@ async fn dispatch(app: &App, operation: Operation, request: &Request) -> Result<
         Op::LedgerMove => native::moves::show(app, request).await,
         Op::LedgerConsumerHistory => native::events::of_consumer(app, request),
         Op::LedgerProviderHistory => native::events::of_provider(app, request),
+        Op::LedgerExplainCandidates => native::explain::candidates(app, request).await,
     }
 }

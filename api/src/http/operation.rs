@@ -46,6 +46,7 @@ pub enum Operation {
     LedgerMove,
     LedgerConsumerHistory,
     LedgerProviderHistory,
+    LedgerExplainCandidates,
 }
 
 impl Operation {
@@ -95,6 +96,7 @@ impl Operation {
             Self::LedgerMove => "ledger_move",
             Self::LedgerConsumerHistory => "ledger_consumer_history",
             Self::LedgerProviderHistory => "ledger_provider_history",
+            Self::LedgerExplainCandidates => "ledger_explain_candidates",
         }
     }
 }

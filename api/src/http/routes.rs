@@ -279,4 +279,8 @@ pub(super) static ROUTES: &[Route] = &[
         path: &["ledger", "v1", "providers", "*", "history"],
         endpoints: &[on(GET, Op::LedgerProviderHistory, MIN, Any, "ledger:history")],
     },
+    Route {
+        path: &["ledger", "v1", "explain", "candidates"],
+        endpoints: &[on(GET, Op::LedgerExplainCandidates, MIN, Any, "ledger:explain")],
+    },
 ];

@@ -2,5 +2,7 @@
 
 pub mod commands;
 pub mod events;
+pub mod explain;
+mod in_flight;
 pub mod media;
 pub mod moves;

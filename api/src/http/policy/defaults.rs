@@ -44,4 +44,5 @@ pub const RULES: &[(&str, &str)] = &[
     ("ledger:events", SERVICES),
     ("ledger:moves", SERVICES),
     ("ledger:history", SERVICES),
+    ("ledger:explain", SERVICES),
 ];
