@@ -47,6 +47,10 @@ pub enum Operation {
     LedgerConsumerHistory,
     LedgerProviderHistory,
     LedgerExplainCandidates,
+    LedgerFits,
+    LedgerConsumers,
+    LedgerProviders,
+    LedgerTraits,
 }
 
 impl Operation {
@@ -97,6 +101,10 @@ impl Operation {
             Self::LedgerConsumerHistory => "ledger_consumer_history",
             Self::LedgerProviderHistory => "ledger_provider_history",
             Self::LedgerExplainCandidates => "ledger_explain_candidates",
+            Self::LedgerFits => "ledger_fits",
+            Self::LedgerConsumers => "ledger_consumers",
+            Self::LedgerProviders => "ledger_providers",
+            Self::LedgerTraits => "ledger_traits",
         }
     }
 }

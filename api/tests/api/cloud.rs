@@ -23,7 +23,7 @@ pub fn done(server: &Server, commands: &Value) -> Value {
 /// Makes hosts with these inventories, such as `{"VCPU": {"total": 8}}`.
 pub fn hosts(server: &Server, numbers: std::ops::RangeInclusive<u32>, inventories: &Value) {
     let numbers: Vec<u32> = numbers.collect();
-    for chunk in numbers.chunks(500) {
+    for chunk in numbers.chunks(200) {
         let commands: Vec<Value> = chunk
             .iter()
             .flat_map(|&n| {

@@ -3,6 +3,8 @@
 mod cloud;
 mod differences;
 mod explain;
+mod fits;
 mod http;
+mod lists;
 mod native;
 mod server;

@@ -45,4 +45,5 @@ pub const RULES: &[(&str, &str)] = &[
     ("ledger:moves", SERVICES),
     ("ledger:history", SERVICES),
     ("ledger:explain", SERVICES),
+    ("ledger:lists", SERVICES),
 ];
