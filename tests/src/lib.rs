@@ -9,13 +9,16 @@
 
 pub mod binaries;
 pub mod books;
+pub mod claims;
 pub mod garble;
 pub mod http;
 pub mod load;
 pub mod nats;
 pub mod process;
 pub mod raw;
+pub mod record;
 pub mod routes;
 pub mod seed;
 pub mod server;
+pub mod subscriber;
 pub mod topology;
