@@ -17,6 +17,7 @@ pub mod nats;
 pub mod process;
 pub mod raw;
 pub mod record;
+pub mod replay_tool;
 pub mod routes;
 pub mod seed;
 pub mod server;
