@@ -7,6 +7,7 @@
 //! linked into the server.
 #![allow(clippy::unwrap_used)]
 
+pub mod audit;
 pub mod binaries;
 pub mod books;
 pub mod claims;
@@ -19,6 +20,7 @@ pub mod raw;
 pub mod record;
 pub mod replay_tool;
 pub mod routes;
+pub mod same_host;
 pub mod seed;
 pub mod server;
 pub mod subscriber;
