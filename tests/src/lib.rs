@@ -13,6 +13,7 @@ pub mod garble;
 pub mod http;
 pub mod load;
 pub mod nats;
+pub mod power_cut;
 pub mod process;
 pub mod raw;
 pub mod routes;
