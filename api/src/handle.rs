@@ -51,11 +51,13 @@ async fn answer(
     let mut version = None;
     let mut operation = None;
     let result = carry_out(app, &parts, incoming, peer, &id, &mut version, &mut operation).await;
+    let own = parts.uri.path().starts_with("/ledger/");
     let frame = Frame {
         version,
         request_id: &id,
         host: text(&parts.headers, &HOST),
-        accept: text(&parts.headers, &ACCEPT),
+        // The ledger's own API tells its errors in JSON, whatever else the client takes.
+        accept: if own { None } else { text(&parts.headers, &ACCEPT) },
     };
     let mut response = finish(result, &frame);
     if let Some(cors) = &app.cors {

@@ -421,14 +421,28 @@ impl Command {
                 InventoryChange::DeleteAll => usize::MAX,
                 _ => 1,
             },
-            Self::SetTraits(it) => 1 + it.traits.len(),
-            Self::SetAggregates(it) => 1 + it.aggregates.len(),
+            // What they take away may be long, too.
+            Self::SetTraits(_) | Self::SetAggregates(_) | Self::Reshape(_) => usize::MAX,
             Self::ReplaceAllocations(it) => writes(&it.consumers),
-            Self::Reshape(_) => usize::MAX,
             Self::Claim(it) => options(&it.options),
             Self::DoubleUp(it) => options(&it.options),
             Self::Reschedule(it) => options(&it.options),
             _ => 1,
+        }
+    }
+
+    /// The consumers that it names.
+    pub(crate) fn consumers(&self) -> Vec<ConsumerUuid> {
+        match self {
+            Self::ReplaceAllocations(it) => it.consumers.iter().map(|write| write.consumer).collect(),
+            Self::Claim(it) => vec![it.consumer],
+            Self::DoubleUp(it) => vec![it.consumer],
+            Self::MoveToMigration(it) => vec![it.consumer, it.migration],
+            Self::Reschedule(it) => vec![it.consumer],
+            Self::Confirm(it) => vec![it.consumer],
+            Self::Revert(it) => vec![it.consumer],
+            Self::Release(it) => vec![it.consumer],
+            _ => Vec::new(),
         }
     }
 

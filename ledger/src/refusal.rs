@@ -250,9 +250,10 @@ pub struct Shortage {
     pub provider: ProviderUuid,
     /// Of what.
     pub class: String,
-    /// The additional amount that was needed, in the class's unit.
+    /// What the command writes there in all, in the class's unit.
     pub needed: u64,
-    /// What was free; below 0 on an overcommitted provider.
+    /// What was free for it: the capacity less what all others hold; below 0 on an overcommitted
+    /// provider.
     pub free: i64,
     /// What forbade it.
     pub cause: ShortageCause,

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use super::SameHostMoves;
 use crate::logging::LogFormat;
 
 /// A ledger of cloud capacity that speaks the OpenStack Placement API.
@@ -46,14 +45,9 @@ pub struct ServeArgs {
     /// The directory of the ledger; it is made if it is not there [default: ./allocd-data]
     #[arg(long, value_name = "DIR", env = "ALLOCD_DATA_DIR")]
     pub data_dir: Option<PathBuf>,
-    /// Publish events to, and take commands from, this NATS server, such as
-    /// nats://127.0.0.1:4222 [default: neither]
+    /// Publish events to this NATS server, such as nats://127.0.0.1:4222 [default: none]
     #[arg(long, value_name = "URL", env = "ALLOCD_NATS")]
     pub nats: Option<String>,
-    /// How plain Placement traffic counts a move that stays on its host: both sides (as
-    /// Placement does) or the larger one only [default: sum]
-    #[arg(long, value_enum, env = "ALLOCD_SAME_HOST_MOVES")]
-    pub same_host_moves: Option<SameHostMoves>,
     /// How callers are known. noauth2 believes what they say: listen only where a proxy that
     /// authenticates, or nobody else, can connect [default: noauth2]
     #[arg(long, value_name = "NAME", env = "AUTH_STRATEGY")]

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::{ConfigError, SameHostMoves};
+use super::ConfigError;
 use crate::logging::LogFormat;
 
 /// What a file may say. An unknown name is an error: it is more likely misspelt than meant for
@@ -15,7 +15,6 @@ pub struct File {
     pub listen: Option<String>,
     pub data_dir: Option<PathBuf>,
     pub nats: Option<String>,
-    pub same_host_moves: Option<SameHostMoves>,
     pub auth_strategy: Option<String>,
     pub policy_file: Option<PathBuf>,
     pub enforce_new_defaults: Option<bool>,

@@ -60,8 +60,6 @@ pub struct Config {
     pub data_dir: PathBuf,
     /// The NATS server to publish to; none: no publishing.
     pub nats: Option<String>,
-    /// How plain Placement traffic counts a move that stays on its host.
-    pub same_host_moves: SameHostMoves,
     /// The policy file.
     pub policy_file: Option<PathBuf>,
     /// Whether the built-in policy rules alone decide, without `admin` being allowed everything.
@@ -76,17 +74,6 @@ pub struct Config {
     pub log: String,
     /// How log lines look.
     pub log_format: LogFormat,
-}
-
-/// How plain Placement traffic counts a move that stays on its host.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum SameHostMoves {
-    /// Both sides, exactly as Placement does.
-    #[default]
-    Sum,
-    /// The larger side only.
-    Max,
 }
 
 impl Config {
@@ -108,7 +95,6 @@ impl Config {
             listen: parse_listen(&listen)?,
             data_dir,
             nats: args.nats.or(file.nats),
-            same_host_moves: args.same_host_moves.or(file.same_host_moves).unwrap_or_default(),
             policy_file: args.policy_file.or(file.policy_file),
             enforce_new_defaults: args
                 .enforce_new_defaults
@@ -149,7 +135,6 @@ mod tests {
         let config = Config::resolve(ServeArgs::default()).expect("the defaults");
         assert_eq!(config.listen.to_string(), DEFAULT_LISTEN);
         assert_eq!(config.data_dir, PathBuf::from(DEFAULT_DATA_DIR));
-        assert_eq!(config.same_host_moves, SameHostMoves::Sum);
         assert!(config.enforce_new_defaults && config.nats.is_none());
     }
 
@@ -158,7 +143,7 @@ mod tests {
         let mut file = tempfile::NamedTempFile::new().expect("a file");
         writeln!(
             file,
-            "listen = \"127.0.0.1:1\"\ndata-dir = \"/tmp/a\"\nsame-host-moves = \"max\""
+            "listen = \"127.0.0.1:1\"\ndata-dir = \"/tmp/a\"\nenforce-new-defaults = false"
         )
         .expect("written");
         let args = ServeArgs {
@@ -169,7 +154,7 @@ mod tests {
         let config = Config::resolve(args).expect("settings");
         assert_eq!(config.listen.port(), 2);
         assert_eq!(config.data_dir, PathBuf::from("/tmp/a"));
-        assert_eq!(config.same_host_moves, SameHostMoves::Max);
+        assert!(!config.enforce_new_defaults);
     }
 
     #[test]

@@ -66,7 +66,7 @@ impl Form {
         match self {
             Self::Json => serde_json::from_slice(body)
                 .map_err(|error| Failure::bad_request(format!("Malformed JSON: {error}"))),
-            Self::MessagePack => rmp_serde::from_slice(body)
+            Self::MessagePack => unpack(body)
                 .map_err(|error| Failure::bad_request(format!("Malformed MessagePack: {error}"))),
         }
     }
@@ -79,12 +79,23 @@ impl Form {
         match self {
             Self::Json => Reply::json(value),
             Self::MessagePack => {
-                let body = rmp_serde::to_vec_named(value)
-                    .map_err(|error| Failure::internal(error.to_string()))?;
+                let body = pack(value).map_err(|error| Failure::internal(error.to_string()))?;
                 Ok(Reply { content_type: MESSAGEPACK, ..Reply::bytes(body) })
             }
         }
     }
+}
+
+/// Values look the same in both forms: a uuid is a text in MessagePack too.
+fn unpack<T: DeserializeOwned>(body: &[u8]) -> Result<T, rmp_serde::decode::Error> {
+    T::deserialize(&mut rmp_serde::Deserializer::from_read_ref(body).with_human_readable())
+}
+
+fn pack<T: Serialize>(value: &T) -> Result<Vec<u8>, rmp_serde::encode::Error> {
+    let mut body = Vec::new();
+    let mut to = rmp_serde::Serializer::new(&mut body).with_struct_map().with_human_readable();
+    value.serialize(&mut to)?;
+    Ok(body)
 }
 
 #[cfg(test)]

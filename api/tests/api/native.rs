@@ -67,6 +67,10 @@ fn messagepack_goes_both_ways() {
     assert_eq!(done.header("content-type"), Some("application/msgpack"));
     let done: Value = rmp_serde::from_slice(&done.body).expect("MessagePack");
     assert_eq!(done["outcome"], "accepted");
+    // A mistake is told in JSON.
+    let told = server.send("POST", "/ledger/v1/commands", &headers, b"\xc1");
+    assert_eq!(told.status, 400, "{told:?}");
+    assert!(told.error()["detail"].to_string().contains("Malformed MessagePack"), "{told:?}");
 }
 
 #[test]

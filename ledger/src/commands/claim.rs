@@ -4,7 +4,7 @@
 
 use super::Decision;
 use super::options::{Taken, take_first};
-use super::plan::{self, Planned, check_fits, event_body, generations_after, malformed, resolve};
+use super::plan::{self, Planned, check_fits, event_body, generations_after, resolve};
 use crate::amounts::Holding;
 use crate::command::{Claim, Via};
 use crate::decide::Draft;
@@ -15,8 +15,8 @@ use crate::state::{State, link_of};
 
 pub(super) fn decide(draft: &mut Draft<'_>, command: &Claim) -> Decision {
     let owner = Owner {
-        project_id: named("project_id", &command.project_id)?,
-        user_id: named("user_id", &command.user_id)?,
+        project_id: command.project_id.clone(),
+        user_id: command.user_id.clone(),
         consumer_type: command.consumer_type.clone(),
     };
     let state = &draft.state;
@@ -28,17 +28,6 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &Claim) -> Decision {
     let destination = open.map(|this| Destination { this, reason: None });
     claim(draft, command.consumer, &owner, &command.options, destination)?;
     Ok(None)
-}
-
-/// A project or user that a command must name.
-fn named(field: &str, value: &str) -> Result<String, Cause> {
-    if value.is_empty() || value.chars().count() > crate::limits::NAME_CHARS {
-        return Err(malformed(format!(
-            "{field} has 1 to {} characters",
-            crate::limits::NAME_CHARS
-        )));
-    }
-    Ok(value.to_owned())
 }
 
 /// The open move of which a consumer is the instance, its source being on a migration consumer.

@@ -19,6 +19,7 @@ mod reshape;
 mod resource_classes;
 mod revert;
 mod settings;
+mod texts;
 #[cfg(test)]
 pub(crate) mod testing;
 mod traits;
@@ -33,6 +34,7 @@ pub(crate) type Decision = Result<Option<Unchanged>, Refusal>;
 
 /// Decides one command on a draft.
 pub(crate) fn decide(draft: &mut Draft<'_>, command: &Command) -> Decision {
+    texts::check(command)?;
     match command {
         Command::CreateProvider(it) => providers::create(draft, it),
         Command::UpdateProvider(it) => providers::update(draft, it),

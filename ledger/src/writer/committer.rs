@@ -18,6 +18,9 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 use tokio::sync::oneshot;
 
+/// Room for the record of a refusal and for one of refusals that were left out, in bytes.
+const NOTES: usize = 16 * 1024;
+
 /// A batch on its way to the disk, with those who wait for it.
 pub(super) struct BatchInHand {
     incarnation: u64,
@@ -57,9 +60,9 @@ impl BatchInHand {
         }
     }
 
-    /// Whether another group might not fit.
+    /// Whether another group, and the small notes that may come with it, might not fit.
     pub(super) fn is_full(&self) -> bool {
-        self.bytes + limits::GROUP_BYTES / 2 > limits::BATCH_BYTES
+        self.bytes + limits::GROUP_BYTES + NOTES > limits::BATCH_BYTES
             || self.waiters.len() >= limits::QUEUE
     }
 
@@ -111,6 +114,7 @@ impl Committer {
             self.answer(batch.waiters, None);
             return;
         };
+        assert!(batch.bytes <= limits::BATCH_BYTES, "a batch is larger than its limit");
         let started = Instant::now();
         match self.log.append(&batch.batch, batch.expected) {
             Appended::Committed => {}

@@ -8,6 +8,7 @@ use super::refusals::Limiter;
 use super::remembered::{InFlight, Known};
 use super::space::Space;
 use super::{Shared, Submission};
+use crate::amounts::Holding;
 use crate::command::Command;
 use crate::decide::{decide_in_place, too_large};
 use crate::event::{Answered, Event, Unchanged};
@@ -19,11 +20,29 @@ use crate::stamp::{Actor, Stamp};
 use crate::state::State;
 use crate::time::{Clock, Timestamp};
 use crossbeam_channel::{Receiver, Select, Sender};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Commands whose weight is at most this cannot exceed the size of a group.
-const LIGHT: usize = 64;
+/// Commands that name and touch no more things than this cannot exceed the size of a group.
+const LIGHT: usize = 128;
+
+/// Whether a list is so small that its events fit into a group for certain: then no way back from
+/// them is needed. What its consumers and their moves hold counts too, since events tell it.
+fn is_light(state: &State, list: &[Command]) -> bool {
+    let [command] = list else { return false };
+    let of_holding = |holding: &Holding| holding.values().map(BTreeMap::len).sum::<usize>();
+    let mut weight = command.weight();
+    for consumer in command.consumers() {
+        let held = state.consumer(consumer).map_or(0, |row| row.allocations.len());
+        weight = weight.saturating_add(held);
+        for entry in state.moves().of(consumer).filter(|entry| entry.this.state.is_live()) {
+            let sides = of_holding(&entry.this.source) + of_holding(&entry.this.destination);
+            weight = weight.saturating_add(1 + sides);
+        }
+    }
+    weight <= LIGHT
+}
 
 pub(super) struct Decider {
     pub(super) shared: Arc<Shared>,
@@ -169,8 +188,7 @@ impl Decider {
         digest: Option<Hash>,
         batch: &mut BatchInHand,
     ) -> Result<WaitsFor, Refusal> {
-        let light = commands.len() == 1 && commands[0].weight() <= LIGHT;
-        let backup = (!light).then(|| self.state.clone());
+        let backup = (!is_light(&self.state, commands)).then(|| self.state.clone());
         let before = self.head();
         let (events, unchanged) = decide_in_place(&mut self.state, commands, stamp, now)?;
         if events.is_empty() {

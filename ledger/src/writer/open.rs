@@ -24,6 +24,7 @@ use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::thread::JoinHandle;
 use tokio::sync::watch;
 
 /// How a ledger is opened.
@@ -190,25 +191,37 @@ impl Ledger {
             in_flight: InFlight::default(),
             limiter: Limiter::default(),
         };
-        let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
-            std::thread::Builder::new()
-                .name(name.into())
-                .spawn(work)
-                .map_err(|error| LogError::Engine(format!("no thread {name}: {error}")))
-        };
         let threads = vec![
-            spawn("decider", Box::new(move || decider.run()))?,
-            spawn(
-                "committer",
-                Box::new(move || {
-                    committer.run();
-                    drop(owner);
-                }),
-            )?,
+            spawn("decider", &shared, move || decider.run())?,
+            spawn("committer", &shared, move || {
+                committer.run();
+                drop(owner);
+            })?,
         ];
         *shared.threads.lock() = threads;
         Ok(Self { shared })
     }
+}
+
+/// Starts a thread of the writer. If one ends by a panic nothing can be written any more: the
+/// process is told to end, and the log tells what happened.
+fn spawn(
+    name: &str,
+    shared: &Arc<Shared>,
+    work: impl FnOnce() + Send + 'static,
+) -> Result<JoinHandle<()>, LogError> {
+    let shared = Arc::clone(shared);
+    let told = format!("the {name} thread ended by a panic");
+    let guarded = move || {
+        if std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).is_err() {
+            *shared.read_only.lock() = Some(told.clone());
+            shared.fatal.send_replace(Some(told));
+        }
+    };
+    std::thread::Builder::new()
+        .name(name.into())
+        .spawn(guarded)
+        .map_err(|error| LogError::Engine(format!("no thread {name}: {error}")))
 }
 
 /// Refuses a log that ends before what was acknowledged, or with another event there.

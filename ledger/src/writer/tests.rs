@@ -317,6 +317,34 @@ fn a_group_over_the_limit_is_refused_whole() {
     ledger.close();
 }
 
+/// A small command may touch much: a consumer with many allocations is moved or refused, never
+/// half moved, and the writer goes on.
+#[test]
+fn a_small_command_on_a_large_holding_is_refused_whole_too() {
+    let ledger =
+        Ledger::open_on(Box::new(MemoryLog::default()), options(), clock(), [1; 16]).unwrap();
+    let hosts: Vec<u128> = (0..1600).collect();
+    for chunk in hosts.chunks(400) {
+        let list = chunk.iter().flat_map(|number| host(*number, 4)).collect();
+        assert!(is_accepted(&ledger.submit_blocking(list, stamp(chunk[0] as u64)).unwrap()));
+    }
+    let much: Holding = hosts.iter().flat_map(|number| on(*number, 1)).collect();
+    assert!(is_accepted(&ledger.submit_blocking(put(1, much), stamp(5000)).unwrap()));
+    let digest_of = |ledger: &Ledger| ledger.view().holding_of(consumer(1));
+    let before = digest_of(&ledger);
+    let to_migration = Command::MoveToMigration(MoveToMigration {
+        consumer: consumer(1),
+        migration: consumer(2),
+        kind: MoveKind::Resize,
+    });
+    let answer = ledger.submit_blocking(vec![to_migration], stamp(5001)).unwrap();
+    assert!(matches!(answer.refusal().unwrap().cause, Cause::TooLarge { .. }));
+    assert_eq!(digest_of(&ledger), before);
+    ledger.submit_blocking(put(3, on(1, 1)), stamp(5002)).unwrap();
+    ledger.view().check_invariants().unwrap();
+    ledger.close();
+}
+
 /// Case I7: a follower's list equals the log; no number is filled in below its position later.
 #[test]
 fn a_follower_sees_every_event_once_in_order() {

@@ -1,0 +1,88 @@
+//! The texts that commands carry: projects, users, types, reasons. Each has its limit.
+
+use super::plan::malformed;
+use crate::command::{Command, ConsumerWrite};
+use crate::limits::{NAME_CHARS, REASON_CHARS};
+use crate::refusal::Cause;
+
+/// Checks the length of every text of a command.
+///
+/// # Errors
+/// The first that is empty or too long.
+pub(super) fn check(command: &Command) -> Result<(), Cause> {
+    match command {
+        Command::ReplaceAllocations(it) => it.consumers.iter().try_for_each(owner),
+        Command::Reshape(it) => it.allocations.iter().try_for_each(owner),
+        Command::Claim(it) => {
+            name("project_id", &it.project_id)?;
+            name("user_id", &it.user_id)?;
+            kind(it.consumer_type.as_deref())
+        }
+        Command::Reschedule(it) => reason(Some(&it.reason)),
+        Command::Revert(it) => reason(it.reason.as_deref()),
+        Command::Release(it) => reason(it.reason.as_deref()),
+        _ => Ok(()),
+    }
+}
+
+fn owner(write: &ConsumerWrite) -> Result<(), Cause> {
+    // Who lets go of everything need not say whose it was.
+    if !write.allocations.is_empty() {
+        name("project_id", &write.project_id)?;
+        name("user_id", &write.user_id)?;
+    }
+    at_most("project_id", &write.project_id, NAME_CHARS)?;
+    at_most("user_id", &write.user_id, NAME_CHARS)?;
+    kind(write.consumer_type.as_deref())
+}
+
+fn kind(consumer_type: Option<&str>) -> Result<(), Cause> {
+    consumer_type.map_or(Ok(()), |text| name("consumer_type", text))
+}
+
+fn reason(reason: Option<&str>) -> Result<(), Cause> {
+    at_most("reason", reason.unwrap_or_default(), REASON_CHARS)
+}
+
+fn name(field: &str, text: &str) -> Result<(), Cause> {
+    if text.is_empty() {
+        return Err(malformed(format!("{field} is empty")));
+    }
+    at_most(field, text, NAME_CHARS)
+}
+
+fn at_most(field: &str, text: &str, limit: usize) -> Result<(), Cause> {
+    if text.chars().count() > limit {
+        return Err(malformed(format!("{field} has more than {limit} characters")));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::commands::testing::*;
+    use crate::refusal::Cause;
+
+    #[test]
+    fn a_text_that_is_empty_or_too_long_changes_nothing() {
+        let mut world = World::new().host(1, &[("VCPU", 8)]);
+        let of = || holding(&[(1, &[("VCPU", 1)])]);
+        for (project_id, user_id) in [("", "u"), ("p", ""), (&*"x".repeat(256), "u")] {
+            let mut one = write(1, of());
+            one.project_id = project_id.into();
+            one.user_id = user_id.into();
+            let refusal = world.refused(crate::command::Command::ReplaceAllocations(
+                crate::command::ReplaceAllocations {
+                    via: crate::command::Via::Put,
+                    consumers: vec![one],
+                },
+            ));
+            assert!(matches!(refusal.cause, Cause::Malformed { .. }));
+        }
+        world.ok(claim(1, &[of()]));
+        world.ok(to_migration(1, 2));
+        world.ok(claim(1, &[of()]));
+        world.refused(reschedule(1, &"x".repeat(1025), &[]));
+        world.ok(reschedule(1, &"x".repeat(1024), &[]));
+    }
+}
