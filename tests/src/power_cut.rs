@@ -88,11 +88,12 @@ impl PowerCut {
         }
         fs::remove_dir_all(data).expect("a folder can be removed");
         fs::rename(&after, data).expect("a folder can be renamed");
-        self.begin_again(data);
+        self.settle(data);
     }
 
-    /// All that is on the disk now is there for good.
-    fn begin_again(&self, data: &Path) {
+    /// All that is in the folder now is on the disk for good, as after a cut or a long time. No
+    /// server may run.
+    pub fn settle(&self, data: &Path) {
         fs::remove_dir_all(self.kept()).expect("a folder can be removed");
         fs::create_dir(self.kept()).expect("a folder can be made");
         let mut journal = fs::File::create(self.journal()).expect("the journal can be written");
@@ -174,22 +175,24 @@ struct Disk {
 }
 
 impl Disk {
-    /// Make `after` what is left of `before`, folder by folder. Folders themselves stay: file
-    /// systems in use write a folder's own entry with the first file that is synced in it.
+    /// Make `after` what is left of `before`, folder by folder. A folder that is not named in
+    /// what was synced of the one above it is lost with all that is in it.
     fn rebuild(&self, before: &Path, after: &Path, random: &mut StdRng) {
         fs::create_dir(after).expect("a folder can be made");
-        for (name, inode) in self.names(before) {
-            let Some(path) = self.files.get(&inode) else {
-                assert!(before.join(&name).is_dir(), "{name}, inode {inode}, was not kept");
+        let names = self.names(before);
+        let is_left = |folder: &PathBuf| names.iter().any(|(known, _)| *known == name(folder));
+        for (name, inode) in &names {
+            let Some(path) = self.files.get(inode) else {
+                assert!(before.join(name).is_dir(), "{name}, inode {inode}, was not kept");
                 continue;
             };
             if name != ACKNOWLEDGED
-                && let Some(bytes) = self.content(inode, path, random)
+                && let Some(bytes) = self.content(*inode, path, random)
             {
                 fs::write(after.join(name), bytes).expect("a file can be written");
             }
         }
-        for folder in entries(before).into_iter().filter(|path| path.is_dir()) {
+        for folder in entries(before).into_iter().filter(|path| path.is_dir() && is_left(path)) {
             self.rebuild(&folder, &after.join(name(&folder)), random);
         }
     }

@@ -46,6 +46,10 @@ fn acknowledged_writes_survive_a_power_cut() {
     let power = PowerCut::new();
     let mut server = start(&power, None);
     let providers = providers(&server.client());
+    // The ledger is older than the first cut: its folders are on the disk.
+    server.kill();
+    power.settle(&server.data_dir());
+    server.restart();
     let mut workers: Vec<Worker> = (1..=CLIENTS)
         .map(|part| Worker::new(seed::stream(seed, part), &providers, &CLASSES))
         .collect();
