@@ -79,7 +79,24 @@ fn acknowledged_writes_survive_a_power_cut() {
     verify_ledger(&server.data_dir());
 }
 
-/// The test above would notice a server that does not sync its log: with these syncs left out,
+/// The same for a ledger that was made just before: its folder `log` must be on the disk with
+/// the first claim that is acknowledged.
+#[test]
+fn a_new_ledger_survives_a_power_cut() {
+    let power = PowerCut::new();
+    let mut server = start(&power, None);
+    let consumers = claim(&server.client());
+    server.kill();
+    let manner = Manner { old_names: true, torn: false, acknowledged: false };
+    power.cut(&server.data_dir(), manner, &mut seed::stream(0, 0));
+    server.restart();
+    let client = server.client();
+    for consumer in &consumers {
+        assert_eq!(books::read(&client, consumer).1, Some(1), "consumer {consumer}");
+    }
+}
+
+/// The first test would notice a server that does not sync its log: with these syncs left out,
 /// the cut takes acknowledged claims.
 #[test]
 fn a_missing_sync_is_noticed() {

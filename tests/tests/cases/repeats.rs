@@ -33,6 +33,34 @@ fn a_command_sent_again_is_carried_out_once_and_answered_the_same() {
     cloud.verify();
 }
 
+/// Case C13 through Placement's PUT: with a key a write that is sent again is answered as the
+/// first time, also after a crash; with another body the key is refused.
+#[test]
+fn a_put_sent_again_with_its_key_is_carried_out_once() {
+    let mut cloud = Cloud::new();
+    let hosts: [String; 1] = cloud.hosts();
+    let c1 = consumer("C1");
+    cloud.put(&c1, &vcpu(&hosts[0], 1), &Value::Null).expect(204);
+    let put = |cloud: &Cloud, amount| {
+        let client = cloud.client.with("idempotency-key", "key 1");
+        let body = crate::cloud::body(&vcpu(&hosts[0], amount), &json!(1));
+        client.put(&format!("/allocations/{c1}"), &body).unwrap()
+    };
+    let check = |cloud: &Cloud| {
+        put(cloud, 2).expect(204);
+        assert_eq!(put(cloud, 3).expect(422).json()["errors"][0]["cause"], "command_id_reused");
+        assert_eq!(books::read(&cloud.client, &c1), (vcpu(&hosts[0], 2), Some(2)));
+        assert_eq!(cloud.kinds(&c1), ["Claimed", "Reallocated"]);
+    };
+    put(&cloud, 2).expect(204);
+    check(&cloud);
+    cloud.server.kill();
+    cloud.server.restart();
+    cloud.client = cloud.server.client();
+    check(&cloud);
+    cloud.verify();
+}
+
 /// The same for a refusal: it stays one, though there is room by now.
 #[test]
 fn a_refused_command_sent_again_stays_refused() {
