@@ -15,6 +15,7 @@ pub mod garble;
 pub mod http;
 pub mod load;
 pub mod nats;
+pub mod power_cut;
 pub mod process;
 pub mod raw;
 pub mod record;
