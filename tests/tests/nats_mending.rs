@@ -59,7 +59,7 @@ impl Scene {
 
     /// Check that a subscriber who comes now gets every event.
     #[track_caller]
-    fn is_whole(mut self) {
+    fn ends_whole(mut self) {
         self.wait_until_level();
         let subscriber = Subscriber::start(&self.nats.url());
         subscriber.wait_for(usize::try_from(self.head()).unwrap(), MENDING);
@@ -84,7 +84,7 @@ fn a_lost_stream_is_filled_again() {
     scene.claim(20);
     scene.nats.restart();
     scene.claim(20);
-    scene.is_whole();
+    scene.ends_whole();
 }
 
 /// The broker comes back with an older copy of its store: what it lacks is published again.
@@ -105,7 +105,7 @@ fn an_older_copy_of_the_stream_is_brought_up_to_date() {
     fs::rename(&copy, &store).unwrap();
     scene.nats.restart();
     scene.claim(20);
-    scene.is_whole();
+    scene.ends_whole();
 }
 
 /// Somebody else's messages stand where events belong: the stream is made anew.
@@ -120,7 +120,7 @@ fn foreign_messages_do_not_stay() {
     }
     assert_eq!(last_sequence(&scene.nats.url()), Some(scene.head() + 10));
     scene.claim(5);
-    scene.is_whole();
+    scene.ends_whole();
 }
 
 fn copy_folder(from: &Path, to: &Path) {
