@@ -104,6 +104,16 @@ pub fn last_sequence(url: &str) -> Option<u64> {
     })
 }
 
+/// Put a message of somebody else's where the events go.
+pub fn intrude(url: &str) {
+    runtime().block_on(async {
+        let client = async_nats::connect(url).await.expect("the broker answers");
+        let message = client.publish("alloc.v1.event.Claimed.x.-", "not an event".into());
+        message.await.expect("a message can be sent");
+        client.flush().await.expect("the broker answers");
+    });
+}
+
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
