@@ -11,7 +11,7 @@ use ledger::state::State;
 use ledger::time::Timestamp;
 use ledger::{Answer, Ledger, Outcome};
 use projector::publisher::Publisher;
-use projector::{Behind, CandidateIndex, MovesView, Projections, UsageView};
+use projector::{Behind, CandidateIndex, ConsumersView, MovesView, Projections, UsageView};
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
@@ -103,6 +103,27 @@ impl App {
         self.projections.moves(self.view().sequence()).await.map_err(|behind| late(&behind))
     }
 
+    /// The consumers by project and type, likewise.
+    ///
+    /// # Errors
+    /// As [`Self::usages`].
+    pub async fn consumers(&self) -> Result<Arc<ConsumersView>, Failure> {
+        self.projections.consumers(self.view().sequence()).await.map_err(|behind| late(&behind))
+    }
+
+    /// Runs a read that may take a while, as [`Self::search`] does.
+    ///
+    /// # Errors
+    /// The read's own, or 503 while the server ends.
+    pub async fn long_read<T>(
+        &self,
+        run: impl FnOnce() -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let _turn =
+            self.searches.acquire().await.map_err(|_| Failure::busy("the server is ending"))?;
+        tokio::task::block_in_place(run)
+    }
+
     /// Runs a search on the index of candidates, which has everything in it that was answered so
     /// far. A search may take a while: it does not hold up the requests that share its thread,
     /// and there are no more at a time than processors.
@@ -115,9 +136,7 @@ impl App {
     ) -> Result<T, Failure> {
         let index = self.projections.candidates(self.view().sequence()).await;
         let index = index.map_err(|behind| late(&behind))?;
-        let _turn =
-            self.searches.acquire().await.map_err(|_| Failure::busy("the server is ending"))?;
-        tokio::task::block_in_place(|| run(&index))
+        self.long_read(|| run(&index)).await
     }
 
     /// Hands a command to the ledger and waits until the answer is durable.

@@ -226,5 +226,10 @@ async fn dispatch(app: &App, operation: Operation, request: &Request) -> Result<
         Op::LedgerMove => native::moves::show(app, request).await,
         Op::LedgerConsumerHistory => native::events::of_consumer(app, request),
         Op::LedgerProviderHistory => native::events::of_provider(app, request),
+        Op::LedgerExplainCandidates => native::explain::candidates(app, request).await,
+        Op::LedgerFits => native::fits::count(app, request).await,
+        Op::LedgerConsumers => native::consumers::list(app, request).await,
+        Op::LedgerProviders => native::providers::list(app, request).await,
+        Op::LedgerTraits => native::traits::list(app, request),
     }
 }

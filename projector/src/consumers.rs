@@ -177,7 +177,7 @@ impl Lines for ConsumersView {
 }
 
 /// The allocations that an event changed; none for kinds that change none.
-pub(crate) fn allocation_body(event: &Event) -> Option<&AllocationEvent> {
+pub fn allocation_body(event: &Event) -> Option<&AllocationEvent> {
     match event {
         Event::Claimed(body)
         | Event::DoubledUp(body)

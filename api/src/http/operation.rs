@@ -46,6 +46,11 @@ pub enum Operation {
     LedgerMove,
     LedgerConsumerHistory,
     LedgerProviderHistory,
+    LedgerExplainCandidates,
+    LedgerFits,
+    LedgerConsumers,
+    LedgerProviders,
+    LedgerTraits,
 }
 
 impl Operation {
@@ -95,6 +100,11 @@ impl Operation {
             Self::LedgerMove => "ledger_move",
             Self::LedgerConsumerHistory => "ledger_consumer_history",
             Self::LedgerProviderHistory => "ledger_provider_history",
+            Self::LedgerExplainCandidates => "ledger_explain_candidates",
+            Self::LedgerFits => "ledger_fits",
+            Self::LedgerConsumers => "ledger_consumers",
+            Self::LedgerProviders => "ledger_providers",
+            Self::LedgerTraits => "ledger_traits",
         }
     }
 }

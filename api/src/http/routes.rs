@@ -279,4 +279,24 @@ pub(super) static ROUTES: &[Route] = &[
         path: &["ledger", "v1", "providers", "*", "history"],
         endpoints: &[on(GET, Op::LedgerProviderHistory, MIN, Any, "ledger:history")],
     },
+    Route {
+        path: &["ledger", "v1", "explain", "candidates"],
+        endpoints: &[on(GET, Op::LedgerExplainCandidates, MIN, Any, "ledger:explain")],
+    },
+    Route {
+        path: &["ledger", "v1", "fits"],
+        endpoints: &[on(GET, Op::LedgerFits, MIN, Any, "ledger:explain")],
+    },
+    Route {
+        path: &["ledger", "v1", "consumers"],
+        endpoints: &[on(GET, Op::LedgerConsumers, MIN, Any, "ledger:lists")],
+    },
+    Route {
+        path: &["ledger", "v1", "providers"],
+        endpoints: &[on(GET, Op::LedgerProviders, MIN, Any, "ledger:lists")],
+    },
+    Route {
+        path: &["ledger", "v1", "traits"],
+        endpoints: &[on(GET, Op::LedgerTraits, MIN, Any, "ledger:lists")],
+    },
 ];

@@ -1,6 +1,15 @@
 //! The ledger's own API, `/ledger/v1`.
 
 pub mod commands;
+mod consumer_filter;
+pub mod consumers;
 pub mod events;
+pub mod explain;
+mod filling;
+pub mod fits;
+mod in_flight;
 pub mod media;
 pub mod moves;
+mod page;
+pub mod providers;
+pub mod traits;

@@ -3,9 +3,10 @@
 use crate::app::App;
 use crate::http::failure::Failure;
 use crate::http::last_modified;
-use crate::http::microversion::NESTED_CANDIDATES;
+use crate::http::microversion::{NESTED_CANDIDATES, Version};
 use crate::http::reply::Reply;
 use crate::http::request::Request;
+use crate::native::explain;
 use crate::query;
 use crate::query::candidates::{Candidates, Group};
 use crate::query::required::Traits;
@@ -20,17 +21,36 @@ use super::candidates_body;
 /// # Errors
 /// 400 for a query that cannot be understood or names what does not exist.
 pub async fn list(app: &App, request: &Request) -> Result<Reply, Failure> {
-    let parsed = query::candidates::parse(&request.query, request.version)?;
-    let query = to_engine(parsed, request.version >= NESTED_CANDIDATES);
+    let query = asked(&request.query, request.version)?;
+    let usage = if explain::is_wanted(request)? { Some(app.usages().await?) } else { None };
     let search = |index: &CandidateIndex| {
         let found = engine::search(index, &query).map_err(|error| unknown(&error))?;
-        Ok(candidates_body::write(index, &found, &query, request.version))
+        let body = candidates_body::write(index, &found, &query, request.version);
+        match &usage {
+            None => Ok(body),
+            Some(usage) => candidates_body::with_member(
+                body,
+                explain::MEMBER,
+                &explain::explanation(index, usage, &query)?,
+            ),
+        }
     };
     let body = app.search(search).await?;
     Ok(Reply::bytes(body).modified(last_modified::now()))
 }
 
-fn unknown(error: &NameError) -> Failure {
+/// What a query string asks of the engine at a microversion.
+///
+/// # Errors
+/// 400.
+pub fn asked(text: &str, version: Version) -> Result<Query, Failure> {
+    let parsed = query::candidates::parse(text, version)?;
+    Ok(to_engine(parsed, version >= NESTED_CANDIDATES))
+}
+
+/// A name that does not exist, in Placement's words.
+#[must_use]
+pub fn unknown(error: &NameError) -> Failure {
     Failure::bad_request(match error {
         NameError::UnknownClass(_) => {
             format!("Invalid resource class in resources parameter: {error}")

@@ -6,8 +6,10 @@ use std::fmt::Write;
 
 use ledger::state::{ClassId, Provider, ProviderId, State};
 use projector::candidates::{Candidate, CandidateIndex, Found, Query};
+use serde::Serialize;
 use uuid::Uuid;
 
+use crate::http::failure::Failure;
 use crate::http::microversion::{
     ALLOCATIONS_BY_PROVIDER, CANDIDATES_REQUIRED, MAPPINGS, NESTED_CANDIDATES,
     SUMMARIES_ALL_CLASSES, Version,
@@ -40,6 +42,22 @@ pub fn write(index: &CandidateIndex, found: &Found, query: &Query, version: Vers
     }
     out.push_str("}}");
     out
+}
+
+/// The body with one more member, for those who ask for it.
+///
+/// # Errors
+/// 500 if the value cannot be JSON, which types of this crate always can.
+pub fn with_member<T: Serialize>(
+    mut body: String,
+    name: &str,
+    value: &T,
+) -> Result<String, Failure> {
+    let value =
+        serde_json::to_string(value).map_err(|error| Failure::internal(error.to_string()))?;
+    body.pop();
+    let _ = write!(body, ",\"{name}\":{value}}}");
+    Ok(body)
 }
 
 /// `{"VCPU":1}`

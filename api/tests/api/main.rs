@@ -1,6 +1,10 @@
 //! The server from outside, over real connections.
 
+mod cloud;
 mod differences;
+mod explain;
+mod fits;
 mod http;
+mod lists;
 mod native;
 mod server;

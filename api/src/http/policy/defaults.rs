@@ -44,4 +44,6 @@ pub const RULES: &[(&str, &str)] = &[
     ("ledger:events", SERVICES),
     ("ledger:moves", SERVICES),
     ("ledger:history", SERVICES),
+    ("ledger:explain", SERVICES),
+    ("ledger:lists", SERVICES),
 ];
