@@ -19,6 +19,7 @@ use uuid::Uuid;
 
 use crate::http::cors::Cors;
 use crate::http::failure::{Failure, OUTCOME_UNKNOWN};
+use crate::http::idempotency;
 use crate::http::last_modified;
 use crate::http::policy::Policy;
 use crate::http::request::Request;
@@ -190,23 +191,21 @@ impl App {
         request: &Request,
         command: Command,
     ) -> Result<Accepted, SubmitError> {
-        let answer = self.ask(request, vec![command], None).await.map_err(SubmitError::Failed)?;
+        let answer = self.ask(request, vec![command]).await.map_err(SubmitError::Failed)?;
         match answer.outcome {
             Outcome::Refused { refusal, .. } => Err(SubmitError::Refused(Box::new(refusal))),
             Outcome::Accepted { .. } => Ok(Accepted(answer)),
         }
     }
 
-    /// Hands a list of commands to the ledger as one group and waits for the durable answer.
+    /// Hands a list of commands to the ledger as one group, under the request's `Idempotency-Key`
+    /// if it has one, and waits for the durable answer.
     ///
     /// # Errors
+    /// 400 if the key is none;
     /// 503 if the ledger takes no commands or the outcome is not known.
-    pub async fn ask(
-        &self,
-        request: &Request,
-        commands: Vec<Command>,
-        command_id: Option<CommandId>,
-    ) -> Result<Answer, Failure> {
+    pub async fn ask(&self, request: &Request, commands: Vec<Command>) -> Result<Answer, Failure> {
+        let command_id = idempotency::command_id(&request.headers, &request.identity.project)?;
         let waiting = self
             .ledger
             .submit(commands, stamp(request, command_id))

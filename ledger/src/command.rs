@@ -434,7 +434,9 @@ impl Command {
     /// The consumers that it names.
     pub(crate) fn consumers(&self) -> Vec<ConsumerUuid> {
         match self {
-            Self::ReplaceAllocations(it) => it.consumers.iter().map(|write| write.consumer).collect(),
+            Self::ReplaceAllocations(it) => {
+                it.consumers.iter().map(|write| write.consumer).collect()
+            }
             Self::Claim(it) => vec![it.consumer],
             Self::DoubleUp(it) => vec![it.consumer],
             Self::MoveToMigration(it) => vec![it.consumer, it.migration],

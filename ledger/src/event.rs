@@ -8,6 +8,7 @@
 use crate::amounts::{Holding, Inventory};
 use crate::command::{MoveKind, OverlapClasses, Via};
 use crate::ids::{ConsumerUuid, LedgerId, LinkId, MoveId, ProviderUuid};
+use crate::record::Hash;
 use crate::refusal::{Cause, PassedOver, Shortage};
 use serde::{Deserialize, Serialize};
 
@@ -159,11 +160,9 @@ pub struct Genesis {
     /// The sequence before the first record: 0, or where an import goes on.
     pub base_sequence: u64,
     /// The hash of the record before the first.
-    #[serde(with = "serde_bytes")]
-    pub base_hash: Vec<u8>,
+    pub base_hash: Hash,
     /// The digest of the state that history starts from.
-    #[serde(with = "serde_bytes")]
-    pub base_state_digest: Vec<u8>,
+    pub base_state_digest: Hash,
     /// Resource classes that exist from the start, in the order of their ids.
     pub standard_classes: Vec<String>,
     /// Traits that exist from the start.
@@ -486,8 +485,7 @@ pub struct Rejected {
     /// The command's name.
     pub command: String,
     /// BLAKE3 of the command without its stamp.
-    #[serde(with = "serde_bytes")]
-    pub digest: Vec<u8>,
+    pub digest: Hash,
     /// Who asked for something, and what, as far as it fits into the record.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<Asked>,

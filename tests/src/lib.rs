@@ -7,15 +7,22 @@
 //! linked into the server.
 #![allow(clippy::unwrap_used)]
 
+pub mod audit;
 pub mod binaries;
 pub mod books;
+pub mod claims;
 pub mod garble;
 pub mod http;
 pub mod load;
 pub mod nats;
+pub mod power_cut;
 pub mod process;
 pub mod raw;
+pub mod record;
+pub mod replay_tool;
 pub mod routes;
+pub mod same_host;
 pub mod seed;
 pub mod server;
+pub mod subscriber;
 pub mod topology;

@@ -59,6 +59,16 @@ impl Nats {
         }
     }
 
+    /// Let it do nothing, with its connections open, until [`Nats::resume`].
+    pub fn pause(&self) {
+        self.process.as_ref().expect("nats-server runs").pause();
+    }
+
+    /// Let it go on.
+    pub fn resume(&self) {
+        self.process.as_ref().expect("nats-server runs").resume();
+    }
+
     /// SIGTERM, and wait for its end.
     pub fn terminate(&mut self) {
         self.process.take().expect("nats-server runs").terminate(STOP);

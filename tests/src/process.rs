@@ -52,11 +52,26 @@ impl Process {
         let _ = self.child.wait();
     }
 
+    /// SIGSTOP: it keeps its connections and does nothing, until [`Process::resume`].
+    pub fn pause(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// SIGCONT.
+    pub fn resume(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        let id = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        // Fails only if it has ended already.
+        let _ = kill_process(id.expect("a process id is positive"), signal);
+    }
+
     /// SIGTERM, and how it ended. Panics if it has not ended after `patience`.
     pub fn terminate(&mut self, patience: Duration) -> ExitStatus {
         if self.running() {
-            let id = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-            let _ = kill_process(id.expect("a process id is positive"), Signal::TERM);
+            self.signal(Signal::TERM);
         }
         let deadline = Instant::now() + patience;
         while Instant::now() < deadline {

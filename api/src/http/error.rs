@@ -135,6 +135,7 @@ fn opening(failure: &Failure) -> String {
         StatusCode::UNSUPPORTED_MEDIA_TYPE => {
             return format!("The request media type {subject} is not supported by this server.");
         }
+        StatusCode::UNPROCESSABLE_ENTITY => "The server could not do what was asked.",
         StatusCode::SERVICE_UNAVAILABLE => {
             "The server is currently unavailable. Please try again at a later time."
         }

@@ -7,6 +7,7 @@ pub mod body;
 pub mod cors;
 pub mod error;
 pub mod failure;
+pub mod idempotency;
 pub mod last_modified;
 pub mod microversion;
 pub mod operation;

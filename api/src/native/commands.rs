@@ -3,10 +3,7 @@
 //! With an `Idempotency-Key` the same commands can be sent again for ever: they are carried out
 //! once, and the answer is the first one's.
 
-use http::HeaderMap;
 use ledger::command::Command;
-use ledger::limits::COMMAND_ID_BYTES;
-use ledger::stamp::CommandId;
 use ledger::{Answer, Outcome};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -18,8 +15,6 @@ use crate::http::failure::Failure;
 use crate::http::reply::Reply;
 use crate::http::request::Request;
 use crate::refusals;
-
-const KEY: &str = "idempotency-key";
 
 /// What is answered when all commands were accepted.
 #[derive(Debug, Serialize)]
@@ -41,8 +36,7 @@ struct Done {
 /// The refusal, in the ledger's words.
 pub async fn submit(app: &App, request: &Request) -> Result<Reply, Failure> {
     let commands = read(Form::of_body(&request.headers)?, &request.body)?;
-    let command_id = command_id(&request.headers, &request.identity.project)?;
-    let answer = app.ask(request, commands, command_id).await?;
+    let answer = app.ask(request, commands).await?;
     if let Outcome::Refused { refusal, recorded_at } = &answer.outcome {
         let mut failure = refusals::native(refusal).field("sequence", answer.sequence);
         if let Some(sequence) = recorded_at {
@@ -89,21 +83,9 @@ fn is_list(form: Form, body: &[u8]) -> bool {
     }
 }
 
-fn command_id(headers: &HeaderMap, project: &str) -> Result<Option<CommandId>, Failure> {
-    let Some(value) = headers.get(KEY) else { return Ok(None) };
-    let text = value.to_str().unwrap_or_default().trim();
-    if text.is_empty() || text.len() > COMMAND_ID_BYTES {
-        return Err(Failure::bad_request(format!(
-            "An Idempotency-Key has 1 to {COMMAND_ID_BYTES} bytes of visible ASCII."
-        )));
-    }
-    Ok(Some(CommandId { project: project.to_owned(), id: text.to_owned() }))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::HeaderValue;
 
     #[test]
     fn one_command_or_a_list_in_both_forms() {
@@ -126,18 +108,5 @@ mod tests {
         assert!(told.contains("nam"), "{told}");
         let told = read(Form::Json, br#"{"fly": {}}"#).expect_err("unknown").message;
         assert!(told.contains("fly"), "{told}");
-    }
-
-    #[test]
-    fn keys_are_bounded() {
-        let with = |text: &str| {
-            let mut headers = HeaderMap::new();
-            headers.insert(KEY, HeaderValue::try_from(text).expect("a value"));
-            command_id(&headers, "p")
-        };
-        assert_eq!(with("a").expect("an id").map(|id| id.id), Some("a".to_owned()));
-        assert!(with("").is_err());
-        assert!(with(&"a".repeat(COMMAND_ID_BYTES + 1)).is_err());
-        assert_eq!(command_id(&HeaderMap::new(), "p").expect("none"), None);
     }
 }

@@ -19,9 +19,9 @@ mod reshape;
 mod resource_classes;
 mod revert;
 mod settings;
-mod texts;
 #[cfg(test)]
 pub(crate) mod testing;
+mod texts;
 mod traits;
 
 use crate::command::Command;

@@ -47,8 +47,8 @@ impl World {
             hash: String::new(),
             encoding: String::new(),
             base_sequence: 0,
-            base_hash: Vec::new(),
-            base_state_digest: Vec::new(),
+            base_hash: Default::default(),
+            base_state_digest: Default::default(),
             standard_classes: ["VCPU", "MEMORY_MB", "DISK_GB", "VGPU"].map(str::to_owned).to_vec(),
             standard_traits: ["MISC_SHARES_VIA_AGGREGATE", "HW_X"].map(str::to_owned).to_vec(),
         };

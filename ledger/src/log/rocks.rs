@@ -18,6 +18,7 @@ use rocksdb::{
     BlockBasedOptions, Cache, ColumnFamilyDescriptor, DB, DBCompressionType, Options, WriteBatch,
     WriteOptions,
 };
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -138,8 +139,23 @@ fn encode_head(head: Head) -> [u8; 40] {
     bytes
 }
 
+/// Makes a directory and syncs the entry of it, and of each directory made for it, into its
+/// parent: a power cut soon after the first start must not take the whole log with it.
+fn make_durable_directory(path: &Path) -> std::io::Result<()> {
+    let missing: Vec<&Path> = path.ancestors().take_while(|dir| !dir.exists()).collect();
+    std::fs::create_dir_all(path)?;
+    // The ledger's own directory may just have been made for its lock.
+    for dir in missing.into_iter().chain(path.parent()) {
+        match dir.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => File::open(parent)?.sync_all()?,
+            _ => File::open(".")?.sync_all()?,
+        }
+    }
+    Ok(())
+}
+
 fn open_durable(path: &Path) -> Result<DB, LogError> {
-    std::fs::create_dir_all(path)
+    make_durable_directory(path)
         .map_err(|error| LogError::Engine(format!("{}: {error}", path.display())))?;
     let db = DB::open_cf_descriptors(&options(), path, families()).map_err(engine)?;
     // What was recovered from the write-ahead log goes to synced table files.

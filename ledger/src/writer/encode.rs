@@ -93,7 +93,7 @@ pub(super) fn rejected(commands: &[Command], digest: Hash, refusal: &Refusal) ->
     let asked = command.map(Command::asked).unwrap_or_default();
     let mut body = Rejected {
         command: command.map_or("", Command::name).to_owned(),
-        digest: digest.0.to_vec(),
+        digest,
         asked: asked
             .into_iter()
             .filter(|(_, holding)| !holding.is_empty())

@@ -264,8 +264,8 @@ fn write_genesis(log: &mut dyn Log, clock: &dyn Clock, seed: &[u8; 16]) -> Resul
         hash: HASH_NAME.into(),
         encoding: ENCODING_NAME.into(),
         base_sequence: 0,
-        base_hash: Hash::default().0.to_vec(),
-        base_state_digest: State::default().digest().0.to_vec(),
+        base_hash: Hash::default(),
+        base_state_digest: State::default().digest(),
         standard_classes: lines(include_str!("../state/standard_classes.txt")),
         standard_traits: lines(include_str!("../state/standard_traits.txt")),
     });

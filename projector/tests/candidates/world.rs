@@ -45,8 +45,8 @@ impl World {
             hash: String::new(),
             encoding: String::new(),
             base_sequence: 0,
-            base_hash: Vec::new(),
-            base_state_digest: Vec::new(),
+            base_hash: Default::default(),
+            base_state_digest: Default::default(),
             standard_classes: classes.map(String::from).to_vec(),
             standard_traits: traits.map(String::from).to_vec(),
         });

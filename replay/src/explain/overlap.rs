@@ -129,8 +129,8 @@ impl MaxRule {
         lines.extend(self.figures.iter().filter(|figure| figure.is_telling()).map(Figure::words));
         if self.verdict == Verdict::WouldFit {
             lines.push(
-                "The server grants it to the native commands always, to plain Placement calls with \
-                 --same-host-moves=max."
+                "It is granted to the ledger's own commands: a `claim` for this consumer is the move's \
+                 destination. Plain Placement calls are counted as Placement counts them."
                     .into(),
             );
         }

@@ -99,8 +99,8 @@ mod tests {
             hash: String::new(),
             encoding: String::new(),
             base_sequence: 0,
-            base_hash: Vec::new(),
-            base_state_digest: Vec::new(),
+            base_hash: Default::default(),
+            base_state_digest: Default::default(),
             standard_classes: vec!["VCPU".into()],
             standard_traits: Vec::new(),
         };
