@@ -237,6 +237,7 @@ async fn dispatch(app: &App, operation: Operation, request: &Request) -> Result<
         Op::LedgerExplainCandidates => native::explain::candidates(app, request).await,
         Op::LedgerFits => native::fits::count(app, request).await,
         Op::LedgerConsumers => native::consumers::list(app, request).await,
+        Op::LedgerConsumer => native::consumer::show(app, request).await,
         Op::LedgerProviders => native::providers::list(app, request).await,
         Op::LedgerTraits => native::traits::list(app, request),
     }

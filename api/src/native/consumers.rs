@@ -156,7 +156,8 @@ fn first_of_lists(lists: Vec<Vec<ConsumerUuid>>) -> (Vec<ConsumerUuid>, bool) {
     (found, end.is_some())
 }
 
-fn shown(state: &State, row: &Consumer) -> Value {
+/// A consumer that holds something, as a list shows it.
+pub(super) fn shown(state: &State, row: &Consumer) -> Value {
     let live = state.moves().of(row.uuid).filter(|entry| entry.this.state.is_live());
     let live: Vec<MoveId> = live.map(|entry| entry.this.id).collect();
     let stored = row.consumer_type.map(|id| state.consumer_types().name(id));
