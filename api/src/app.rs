@@ -11,7 +11,9 @@ use ledger::state::State;
 use ledger::time::Timestamp;
 use ledger::{Answer, Ledger, Outcome};
 use projector::publisher::Publisher;
-use projector::{Behind, CandidateIndex, ConsumersView, MovesView, Projections, UsageView};
+use projector::{
+    Behind, CandidateIndex, ConsumersView, MovesView, Projection, Projections, UsageView,
+};
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
@@ -32,6 +34,8 @@ pub struct App {
     pub projections: Projections,
     /// What copies events to NATS, if it is wanted.
     pub publisher: Option<Publisher>,
+    /// So many look at the past at a time.
+    pub pasts: Arc<Semaphore>,
     /// As many searches at a time as there are processors.
     pub searches: Semaphore,
     /// Who may do what.
@@ -87,11 +91,21 @@ impl App {
         self.ledger.view()
     }
 
-    /// The usages by project, with everything in it that was answered so far.
+    /// The state that a request is answered from: the durable one, or the one of the past that it
+    /// asks for.
+    #[must_use]
+    pub fn view_for(&self, request: &Request) -> Arc<State> {
+        request.past.as_ref().map_or_else(|| self.view(), |past| Arc::clone(&past.state))
+    }
+
+    /// The usages by project, with everything in it that was answered so far, or of the past.
     ///
     /// # Errors
     /// 503 if the view does not come so far in time.
-    pub async fn usages(&self) -> Result<Arc<UsageView>, Failure> {
+    pub async fn usages(&self, request: &Request) -> Result<Arc<UsageView>, Failure> {
+        if let Some(past) = &request.past {
+            return self.of_past(&past.state);
+        }
         self.projections.usage(self.view().sequence()).await.map_err(|behind| late(&behind))
     }
 
@@ -107,7 +121,10 @@ impl App {
     ///
     /// # Errors
     /// As [`Self::usages`].
-    pub async fn consumers(&self) -> Result<Arc<ConsumersView>, Failure> {
+    pub async fn consumers(&self, request: &Request) -> Result<Arc<ConsumersView>, Failure> {
+        if let Some(past) = &request.past {
+            return self.of_past(&past.state);
+        }
         self.projections.consumers(self.view().sequence()).await.map_err(|behind| late(&behind))
     }
 
@@ -132,11 +149,24 @@ impl App {
     /// As [`Self::usages`], or the search's own.
     pub async fn search<T>(
         &self,
+        request: &Request,
         run: impl FnOnce(&CandidateIndex) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
+        if let Some(past) = &request.past {
+            return self.long_read(|| run(&CandidateIndex::from_state(&past.state))).await;
+        }
         let index = self.projections.candidates(self.view().sequence()).await;
         let index = index.map_err(|behind| late(&behind))?;
         self.long_read(|| run(&index)).await
+    }
+
+    /// A view of the past, made for one request.
+    fn of_past<P: Projection>(&self, state: &Arc<State>) -> Result<Arc<P>, Failure> {
+        let made = tokio::task::block_in_place(|| P::from_state(state, &*self.ledger.reader()));
+        made.map(Arc::new).map_err(|error| {
+            tracing::error!(%error, view = P::NAME, "a view of the past cannot be made");
+            Failure::internal("The past cannot be read.")
+        })
     }
 
     /// Hands a command to the ledger and waits until the answer is durable.

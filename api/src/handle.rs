@@ -22,7 +22,10 @@ use crate::placement::{
     aggregates, allocations, candidates, inventories, provider_allocations, provider_traits,
     reshaper, resource_classes, resource_providers, root, traits, usages,
 };
-use crate::{native, ops};
+use crate::{native, ops, past};
+
+/// Says as of which event an answer about the past is.
+const SEQUENCE: HeaderName = HeaderName::from_static("ledger-sequence");
 
 /// Answers a request.
 pub async fn handle(app: &App, request: http::Request<Incoming>, peer: SocketAddr) -> HttpResponse {
@@ -117,8 +120,13 @@ async fn carry_out(
         id: id.to_owned(),
         global_id: request_id::global(&parts.headers).map(str::to_owned),
         peer,
+        past: past::asked(app, &parts.headers, &parts.method, endpoint.operation).await?,
     };
-    dispatch(app, endpoint.operation, &request).await
+    let reply = dispatch(app, endpoint.operation, &request).await?;
+    Ok(match &request.past {
+        Some(past) => reply.header(SEQUENCE, past.state.sequence().into()),
+        None => reply,
+    })
 }
 
 fn reads_body(method: &Method) -> bool {
@@ -208,7 +216,7 @@ async fn dispatch(app: &App, operation: Operation, request: &Request) -> Result<
         Op::ShowTrait => traits::show(app, request),
         Op::EnsureTrait => traits::ensure(app, request).await,
         Op::DeleteTrait => traits::delete(app, request).await,
-        Op::ListClasses => resource_classes::list(app),
+        Op::ListClasses => resource_classes::list(app, request),
         Op::CreateClass => resource_classes::create(app, request).await,
         Op::ShowClass => resource_classes::show(app, request),
         Op::PutClass => resource_classes::put(app, request).await,
@@ -229,6 +237,7 @@ async fn dispatch(app: &App, operation: Operation, request: &Request) -> Result<
         Op::LedgerExplainCandidates => native::explain::candidates(app, request).await,
         Op::LedgerFits => native::fits::count(app, request).await,
         Op::LedgerConsumers => native::consumers::list(app, request).await,
+        Op::LedgerConsumer => native::consumer::show(app, request).await,
         Op::LedgerProviders => native::providers::list(app, request).await,
         Op::LedgerTraits => native::traits::list(app, request),
     }

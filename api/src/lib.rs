@@ -13,6 +13,7 @@ pub mod logging;
 pub mod metrics;
 pub mod native;
 pub mod ops;
+pub mod past;
 pub mod placement;
 pub mod query;
 pub mod refusals;

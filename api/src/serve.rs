@@ -18,6 +18,7 @@ use crate::handle::handle;
 use crate::http::cors::Cors;
 use crate::http::policy::Policy;
 use crate::metrics::Metrics;
+use crate::past;
 use crate::server;
 
 /// Why the server could not start, or had to end.
@@ -43,6 +44,7 @@ pub async fn serve(config: Config) -> Result<(), Failed> {
         ledger: ledger.clone(),
         projections,
         publisher,
+        pasts: Arc::new(Semaphore::new(past::AT_A_TIME)),
         searches: Semaphore::new(std::thread::available_parallelism().map_or(1, usize::from)),
         policy,
         cors,

@@ -49,6 +49,7 @@ pub enum Operation {
     LedgerExplainCandidates,
     LedgerFits,
     LedgerConsumers,
+    LedgerConsumer,
     LedgerProviders,
     LedgerTraits,
 }
@@ -103,6 +104,7 @@ impl Operation {
             Self::LedgerExplainCandidates => "ledger_explain_candidates",
             Self::LedgerFits => "ledger_fits",
             Self::LedgerConsumers => "ledger_consumers",
+            Self::LedgerConsumer => "ledger_consumer",
             Self::LedgerProviders => "ledger_providers",
             Self::LedgerTraits => "ledger_traits",
         }

@@ -106,6 +106,13 @@ impl Reply {
         self
     }
 
+    /// The same with a header of the ledger's own.
+    #[must_use]
+    pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.extra.push((name, value));
+        self
+    }
+
     /// The same with `cache-control` alone.
     #[must_use]
     pub fn no_cache(mut self) -> Self {

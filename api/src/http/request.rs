@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 
 use super::auth::Identity;
 use super::microversion::Version;
+use crate::past::Past;
 
 /// The variable parts of a path, in order.
 pub type Params = SmallVec<[String; 2]>;
@@ -33,6 +34,8 @@ pub struct Request {
     pub global_id: Option<String>,
     /// Where it came from.
     pub peer: SocketAddr,
+    /// The state of the past that it is to be answered from; none: the present one.
+    pub past: Option<Past>,
 }
 
 impl Request {

@@ -292,6 +292,10 @@ pub(super) static ROUTES: &[Route] = &[
         endpoints: &[on(GET, Op::LedgerConsumers, MIN, Any, "ledger:lists")],
     },
     Route {
+        path: &["ledger", "v1", "consumers", "*"],
+        endpoints: &[on(GET, Op::LedgerConsumer, MIN, Any, "ledger:lists")],
+    },
+    Route {
         path: &["ledger", "v1", "providers"],
         endpoints: &[on(GET, Op::LedgerProviders, MIN, Any, "ledger:lists")],
     },

@@ -32,11 +32,11 @@ const LOOKED_AT: usize = 100_000;
 /// 400; 503 if the view does not come in time.
 pub async fn list(app: &App, request: &Request) -> Result<Reply, Failure> {
     let (filter, page) = Filter::parse(&request.query)?;
-    let listed = app.consumers().await?;
+    let listed = app.consumers(request).await?;
     let form = Form::of_answer(&request.headers);
     let read = || {
         // The state is not older than the view: what changed between them is added.
-        let state = app.view();
+        let state = app.view_for(request);
         let recent = changed(&*app.ledger.reader(), listed.sequence(), state.sequence());
         let recent = recent.map_err(|error| {
             tracing::error!(%error, "the log cannot be read");
@@ -156,7 +156,8 @@ fn first_of_lists(lists: Vec<Vec<ConsumerUuid>>) -> (Vec<ConsumerUuid>, bool) {
     (found, end.is_some())
 }
 
-fn shown(state: &State, row: &Consumer) -> Value {
+/// A consumer that holds something, as a list shows it.
+pub(super) fn shown(state: &State, row: &Consumer) -> Value {
     let live = state.moves().of(row.uuid).filter(|entry| entry.this.state.is_live());
     let live: Vec<MoveId> = live.map(|entry| entry.this.id).collect();
     let stored = row.consumer_type.map(|id| state.consumer_types().name(id));

@@ -29,8 +29,8 @@ const HEADER: &str = "ledger-explain";
 /// 400 as `GET /allocation_candidates` answers it; 503 if a view does not come in time.
 pub async fn candidates(app: &App, request: &Request) -> Result<Reply, Failure> {
     let query = asked(request)?;
-    let usage = app.usages().await?;
-    let told = app.search(|index| explanation(index, &usage, &query)).await?;
+    let usage = app.usages(request).await?;
+    let told = app.search(request, |index| explanation(index, &usage, &query)).await?;
     Form::of_answer(&request.headers).reply(&told)
 }
 

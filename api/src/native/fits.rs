@@ -26,7 +26,7 @@ const MOST_PLACES: usize = 10_000;
 pub async fn count(app: &App, request: &Request) -> Result<Reply, Failure> {
     let mut query = explain::asked(request)?;
     let limit = query.limit.take().unwrap_or(PLACES).min(MOST_PLACES);
-    let told = app.search(|index| answer(index, &query, limit)).await?;
+    let told = app.search(request, |index| answer(index, &query, limit)).await?;
     Form::of_answer(&request.headers).reply(&told)
 }
 

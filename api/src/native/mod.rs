@@ -1,6 +1,7 @@
 //! The ledger's own API, `/ledger/v1`.
 
 pub mod commands;
+pub mod consumer;
 mod consumer_filter;
 pub mod consumers;
 pub mod events;

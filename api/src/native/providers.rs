@@ -61,7 +61,7 @@ pub async fn list(app: &App, request: &Request) -> Result<Reply, Failure> {
         }
     }
     let form = Form::of_answer(&request.headers);
-    app.long_read(|| form.reply(&body(&app.view(), &page))).await
+    app.long_read(|| form.reply(&body(&app.view_for(request), &page))).await
 }
 
 fn body<'a>(view: &'a State, page: &Page<ProviderUuid>) -> Body<'a> {

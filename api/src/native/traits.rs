@@ -37,7 +37,7 @@ pub fn list(app: &App, request: &Request) -> Result<Reply, Failure> {
             return Err(page::no_filter(name));
         }
     }
-    let view = app.view();
+    let view = app.view_for(request);
     let wanted = Page { after: named.after.as_deref(), limit: named.limit };
     let all = view.traits().iter().map(|(_, name, entry)| (&**name, entry));
     let (rows, next_after) = page::cut(&wanted, all);

@@ -19,7 +19,7 @@ use crate::schema;
 /// # Errors
 /// 404.
 pub fn list(app: &App, request: &Request) -> Result<Reply, Failure> {
-    let view = app.view();
+    let view = app.view_for(request);
     let (_, provider) = lookup::known_provider(&view, request.param(0))?;
     let names: Vec<&str> =
         provider.aggregates.iter().map(|id| &**view.aggregates().name(*id)).collect();
@@ -33,7 +33,7 @@ pub fn list(app: &App, request: &Request) -> Result<Reply, Failure> {
 /// 400, 404 or 409.
 pub async fn replace(app: &App, request: &Request) -> Result<Reply, Failure> {
     let provider = {
-        let view = app.view();
+        let view = app.view_for(request);
         lookup::known_provider(&view, request.param(0))?.1.uuid
     };
     let body =

@@ -26,7 +26,7 @@ pub const UNKNOWN_TYPE: &str = "unknown";
 /// # Errors
 /// None that a client could cause.
 pub fn list(app: &App, request: &Request) -> Result<Reply, Failure> {
-    let view = app.view();
+    let view = app.view_for(request);
     let consumer = lookup::consumer_uuid(request.param(0)).and_then(|uuid| view.consumer(uuid));
     let Some(consumer) = consumer else {
         return Ok(Reply::bytes("{\"allocations\":{}}").modified(last_modified::now()));

@@ -22,7 +22,7 @@ use super::candidates_body;
 /// 400 for a query that cannot be understood or names what does not exist.
 pub async fn list(app: &App, request: &Request) -> Result<Reply, Failure> {
     let query = asked(&request.query, request.version)?;
-    let usage = if explain::is_wanted(request)? { Some(app.usages().await?) } else { None };
+    let usage = if explain::is_wanted(request)? { Some(app.usages(request).await?) } else { None };
     let search = |index: &CandidateIndex| {
         let found = engine::search(index, &query).map_err(|error| unknown(&error))?;
         let body = candidates_body::write(index, &found, &query, request.version);
@@ -35,7 +35,7 @@ pub async fn list(app: &App, request: &Request) -> Result<Reply, Failure> {
             ),
         }
     };
-    let body = app.search(search).await?;
+    let body = app.search(request, search).await?;
     Ok(Reply::bytes(body).modified(last_modified::now()))
 }
 

@@ -24,7 +24,7 @@ use crate::schema;
 /// # Errors
 /// 404.
 pub fn list(app: &App, request: &Request) -> Result<Reply, Failure> {
-    let view = app.view();
+    let view = app.view_for(request);
     let text = request.param(0);
     let (_, provider) =
         lookup::provider(&view, text).ok_or_else(|| lookup::unknown_provider_twice(text, " : "))?;
@@ -43,7 +43,7 @@ pub fn list(app: &App, request: &Request) -> Result<Reply, Failure> {
 /// # Errors
 /// 404, for a class that does not exist too.
 pub fn show(app: &App, request: &Request) -> Result<Reply, Failure> {
-    let view = app.view();
+    let view = app.view_for(request);
     let (text, class) = (request.param(0), request.param(1));
     let (_, provider) =
         lookup::provider(&view, text).ok_or_else(|| lookup::unknown_provider_twice(text, " : "))?;
@@ -60,7 +60,7 @@ pub fn show(app: &App, request: &Request) -> Result<Reply, Failure> {
 /// # Errors
 /// 400, 404 or 409.
 pub async fn create(app: &App, request: &Request) -> Result<Reply, Failure> {
-    let provider = existing(&app.view(), request)?;
+    let provider = existing(&app.view_for(request), request)?;
     let body =
         schema::parse_checked(&request.body, schema::inventories::CREATE.at(request.version))?;
     let class = body["resource_class"].as_str().unwrap_or_default().to_owned();
@@ -80,7 +80,7 @@ pub async fn create(app: &App, request: &Request) -> Result<Reply, Failure> {
 /// # Errors
 /// 400, 404 or 409.
 pub async fn update(app: &App, request: &Request) -> Result<Reply, Failure> {
-    let provider = existing(&app.view(), request)?;
+    let provider = existing(&app.view_for(request), request)?;
     let body =
         schema::parse_checked(&request.body, schema::inventories::UPDATE.at(request.version))?;
     let inventory = record(&body);
@@ -98,7 +98,7 @@ pub async fn update(app: &App, request: &Request) -> Result<Reply, Failure> {
 /// # Errors
 /// 400, 404 or 409.
 pub async fn replace(app: &App, request: &Request) -> Result<Reply, Failure> {
-    let provider = existing(&app.view(), request)?;
+    let provider = existing(&app.view_for(request), request)?;
     let body =
         schema::parse_checked(&request.body, schema::inventories::REPLACE.at(request.version))?;
     let unknown = |class: &str| {
@@ -123,7 +123,7 @@ pub async fn replace(app: &App, request: &Request) -> Result<Reply, Failure> {
 /// # Errors
 /// 404 or 409.
 pub async fn delete(app: &App, request: &Request) -> Result<Reply, Failure> {
-    let provider = existing(&app.view(), request)?;
+    let provider = existing(&app.view_for(request), request)?;
     let change = InventoryChange::Delete(request.param(1).to_owned());
     let command = change_of(provider, None, change, request.version);
     app.submit(request, command, About::DeleteInventory(provider)).await?;
@@ -135,7 +135,7 @@ pub async fn delete(app: &App, request: &Request) -> Result<Reply, Failure> {
 /// # Errors
 /// 404 or 409.
 pub async fn delete_all(app: &App, request: &Request) -> Result<Reply, Failure> {
-    let provider = existing(&app.view(), request)?;
+    let provider = existing(&app.view_for(request), request)?;
     let command = change_of(provider, None, InventoryChange::DeleteAll, request.version);
     app.submit(request, command, About::DeleteInventories(provider)).await?;
     Ok(Reply::no_content())

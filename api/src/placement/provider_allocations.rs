@@ -17,7 +17,7 @@ use crate::http::request::Request;
 /// # Errors
 /// 404.
 pub fn list(app: &App, request: &Request) -> Result<Reply, Failure> {
-    let view = app.view();
+    let view = app.view_for(request);
     let text = request.param(0);
     let (id, provider) = lookup::provider(&view, text).ok_or_else(|| {
         Failure::not_found(format!(
@@ -50,7 +50,7 @@ pub fn list(app: &App, request: &Request) -> Result<Reply, Failure> {
 /// # Errors
 /// 404.
 pub fn usages(app: &App, request: &Request) -> Result<Reply, Failure> {
-    let view = app.view();
+    let view = app.view_for(request);
     let text = request.param(0);
     let (_, provider) =
         lookup::provider(&view, text).ok_or_else(|| lookup::unknown_provider_twice(text, ": "))?;

@@ -19,7 +19,7 @@ use crate::schema;
 /// # Errors
 /// 404.
 pub fn list(app: &App, request: &Request) -> Result<Reply, Failure> {
-    let view = app.view();
+    let view = app.view_for(request);
     let text = request.param(0);
     let (_, provider) =
         lookup::provider(&view, text).ok_or_else(|| lookup::unknown_provider_twice(text, ": "))?;
@@ -33,7 +33,7 @@ pub fn list(app: &App, request: &Request) -> Result<Reply, Failure> {
 pub async fn replace(app: &App, request: &Request) -> Result<Reply, Failure> {
     let body = schema::parse_checked(&request.body, schema::traits::REPLACE.at(request.version))?;
     let provider = {
-        let view = app.view();
+        let view = app.view_for(request);
         lookup::known_provider(&view, request.param(0))?.1.uuid
     };
     let traits: Vec<String> = body["traits"]
@@ -47,7 +47,7 @@ pub async fn replace(app: &App, request: &Request) -> Result<Reply, Failure> {
     let command = SetTraits { provider, generation: Some(generation), traits: traits.clone() };
     let about = About::Associations(provider);
     let accepted = app.submit(request, Command::SetTraits(command), about).await?;
-    let view = app.view();
+    let view = app.view_for(request);
     let mut ids: Vec<TraitId> = traits.iter().filter_map(|name| view.traits().id(name)).collect();
     ids.sort_unstable();
     ids.dedup();
@@ -60,7 +60,7 @@ pub async fn replace(app: &App, request: &Request) -> Result<Reply, Failure> {
 /// 404.
 pub async fn delete(app: &App, request: &Request) -> Result<Reply, Failure> {
     let provider = {
-        let view = app.view();
+        let view = app.view_for(request);
         lookup::known_provider(&view, request.param(0))?.1.uuid
     };
     let command = SetTraits { provider, generation: None, traits: Vec::new() };

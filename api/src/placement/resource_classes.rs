@@ -18,8 +18,8 @@ use crate::schema;
 ///
 /// # Errors
 /// None that a client could cause.
-pub fn list(app: &App) -> Result<Reply, Failure> {
-    let view = app.view();
+pub fn list(app: &App, request: &Request) -> Result<Reply, Failure> {
+    let view = app.view_for(request);
     let classes: Vec<Value> = view.classes().iter().map(|(_, name, _)| shown(name)).collect();
     // Standard classes have no time of their own, so that the newest change is always "now".
     Ok(Reply::json(&json!({ "resource_classes": classes }))?.modified(last_modified::now()))
@@ -30,7 +30,7 @@ pub fn list(app: &App) -> Result<Reply, Failure> {
 /// # Errors
 /// 404.
 pub fn show(app: &App, request: &Request) -> Result<Reply, Failure> {
-    let view = app.view();
+    let view = app.view_for(request);
     let name = request.param(0);
     let id = view
         .classes()
@@ -72,7 +72,7 @@ async fn ensure(app: &App, request: &Request) -> Result<Reply, Failure> {
     // The name is checked as if it were that of a POST.
     let as_body = json!({ "name": name }).to_string();
     schema::parse_checked(as_body.as_bytes(), schema::resource_classes::NAME.at(request.version))?;
-    let known = app.view().classes().id(name).is_some();
+    let known = app.view_for(request).classes().id(name).is_some();
     let status = if known { StatusCode::NO_CONTENT } else { make(app, request, name).await? };
     Ok(Reply::empty(status).location(path(name)))
 }

@@ -24,7 +24,7 @@ use crate::schema::{self, canonical_uuid};
 /// 400 for a query that cannot be understood or names what does not exist.
 pub fn list(app: &App, request: &Request) -> Result<Reply, Failure> {
     let filters = query::providers::parse(&request.query, request.version)?;
-    let view = app.view();
+    let view = app.view_for(request);
     let mut body = String::from("{\"resource_providers\":[");
     let mut newest = None;
     for (n, provider) in provider_list::matching(&view, &filters)?.into_iter().enumerate() {
@@ -43,7 +43,7 @@ pub fn list(app: &App, request: &Request) -> Result<Reply, Failure> {
 /// # Errors
 /// 404.
 pub fn show(app: &App, request: &Request) -> Result<Reply, Failure> {
-    let view = app.view();
+    let view = app.view_for(request);
     let (_, provider) = lookup::known_provider(&view, request.param(0))?;
     let mut body = String::new();
     provider_body::write(&mut body, &view, provider, request.version);
@@ -81,7 +81,7 @@ pub async fn create(app: &App, request: &Request) -> Result<Reply, Failure> {
 /// 400, 404 or 409.
 pub async fn update(app: &App, request: &Request) -> Result<Reply, Failure> {
     let (uuid, before) = {
-        let view = app.view();
+        let view = app.view_for(request);
         let (_, provider) = lookup::known_provider(&view, request.param(0))?;
         (provider.uuid, provider.updated_at)
     };
@@ -132,7 +132,7 @@ fn parent(text: &str, about: About<'_>) -> Result<ProviderUuid, Failure> {
 
 /// A provider just written, as it stands now.
 fn answer(app: &App, request: &Request, uuid: ProviderUuid) -> Result<Reply, Failure> {
-    let view = app.view();
+    let view = app.view_for(request);
     // Somebody may have removed it in the meantime.
     let provider = view
         .provider(uuid)

@@ -24,7 +24,7 @@ pub fn list(app: &App, request: &Request) -> Result<Reply, Failure> {
     schema::check_query(&query.to_object(), schema::traits::LIST.at(request.version))?;
     let names = query.last("name").map(NameFilter::parse).transpose()?;
     let associated = query.last("associated").map(associated).transpose()?;
-    let view = app.view();
+    let view = app.view_for(request);
     let shown = view.traits().iter().filter(|(_, name, entry)| {
         names.as_ref().is_none_or(|filter| filter.covers(name))
             && associated.is_none_or(|used| used == (entry.users > 0))
@@ -40,7 +40,7 @@ pub fn list(app: &App, request: &Request) -> Result<Reply, Failure> {
 /// # Errors
 /// 404.
 pub fn show(app: &App, request: &Request) -> Result<Reply, Failure> {
-    let view = app.view();
+    let view = app.view_for(request);
     let name = request.param(0);
     let id = view.traits().id(name).ok_or_else(|| unknown(name))?;
     Ok(Reply::no_content().modified(modified(view.traits().entry(id))))
@@ -58,9 +58,9 @@ pub async fn ensure(app: &App, request: &Request) -> Result<Reply, Failure> {
              \"CUSTOM_\" and use following characters: \"A\"-\"Z\", \"0\"-\"9\" and \"_\"",
         ));
     }
-    let known = app.view().traits().id(name).is_some();
+    let known = app.view_for(request).traits().id(name).is_some();
     let status = if known { StatusCode::NO_CONTENT } else { create(app, request, name).await? };
-    let view = app.view();
+    let view = app.view_for(request);
     let entry = view.traits().id(name).map(|id| *view.traits().entry(id));
     let created = entry.map_or_else(last_modified::now, |entry| modified(&entry));
     Ok(Reply::empty(status).location(format!("/traits/{name}")).modified(created))

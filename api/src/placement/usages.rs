@@ -23,7 +23,7 @@ const ALL: &str = "all";
 pub async fn show(app: &App, request: &Request) -> Result<Reply, Failure> {
     let query = Query::parse(&request.query)?;
     schema::check_query(&query.to_object(), schema::usages::SHOW.at(request.version))?;
-    let view = app.usages().await?;
+    let view = app.usages(request).await?;
     let project = query.last("project_id").unwrap_or_default();
     let by_type = view.project(project, query.last("user_id"));
     let usages = if request.version >= CONSUMER_TYPES {

@@ -148,3 +148,30 @@ fn consumers_are_filtered() {
         assert_eq!(told.status, 400, "{filters}: {told:?}");
     }
 }
+
+/// Case K3 (Launchpad 1942740): a consumer without holdings is no error.
+#[test]
+fn a_consumer_that_holds_nothing_is_told_of() {
+    let server = Server::start();
+    hosts(&server, 1..=1, &json!({"VCPU": {"total": 8}}));
+    let path = format!("/ledger/v1/consumers/{}", consumer(1));
+    assert_eq!(get(&server, &path)["state"], "unknown");
+    done(&server, &claim(1, 1, &json!({"VCPU": 1})));
+    let row = get(&server, &path);
+    assert_eq!(
+        (&row["state"], &row["allocations"]),
+        (&json!("holds"), &json!({host(1): {"VCPU": 1}}))
+    );
+    let held_at = row["sequence"].clone();
+    let last = done(&server, &json!({"release": {"consumer": consumer(1)}}))["sequence"].clone();
+    // A refusal afterwards does not hide it.
+    let refused =
+        server.json("POST", "/ledger/v1/commands", &[], &claim(1, 1, &json!({"VCPU": 9})));
+    assert_eq!(refused.status, 409, "{refused:?}");
+    let told = get(&server, &path);
+    assert_eq!((&told["state"], &told["until"]["sequence"]), (&json!("released"), &last));
+    assert_eq!(told["text"], format!("holds nothing; held something until event {last}"));
+    let past = server.send("GET", &path, &[&format!("Ledger-At: {held_at}")], b"").json();
+    assert_eq!(past["state"], "holds");
+    assert_eq!(answer(&server, "/ledger/v1/consumers/x").status, 400);
+}

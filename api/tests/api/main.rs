@@ -7,4 +7,5 @@ mod fits;
 mod http;
 mod lists;
 mod native;
+mod past;
 mod server;
