@@ -323,24 +323,35 @@ fn a_group_over_the_limit_is_refused_whole() {
 fn a_small_command_on_a_large_holding_is_refused_whole_too() {
     let ledger =
         Ledger::open_on(Box::new(MemoryLog::default()), options(), clock(), [1; 16]).unwrap();
-    let hosts: Vec<u128> = (0..1600).collect();
+    let hosts: Vec<u128> = (0..4000).collect();
     for chunk in hosts.chunks(400) {
-        let list = chunk.iter().flat_map(|number| host(*number, 4)).collect();
+        let list = chunk.iter().flat_map(|number| host(*number, 20)).collect();
         assert!(is_accepted(&ledger.submit_blocking(list, stamp(chunk[0] as u64)).unwrap()));
     }
-    let much: Holding = hosts.iter().flat_map(|number| on(*number, 1)).collect();
-    assert!(is_accepted(&ledger.submit_blocking(put(1, much), stamp(5000)).unwrap()));
-    let digest_of = |ledger: &Ledger| ledger.view().holding_of(consumer(1));
-    let before = digest_of(&ledger);
-    let to_migration = Command::MoveToMigration(MoveToMigration {
-        consumer: consumer(1),
-        migration: consumer(2),
-        kind: MoveKind::Resize,
-    });
-    let answer = ledger.submit_blocking(vec![to_migration], stamp(5001)).unwrap();
-    assert!(matches!(answer.refusal().unwrap().cause, Cause::TooLarge { .. }));
-    assert_eq!(digest_of(&ledger), before);
-    ledger.submit_blocking(put(3, on(1, 1)), stamp(5002)).unwrap();
+    // Somewhere between these sizes a claim still fits into a group and its move does not.
+    let mut refused = 0;
+    for (who, count) in (1..).zip((1600..=4000).step_by(200)) {
+        let much: Holding = hosts.iter().take(count).flat_map(|number| on(*number, 1)).collect();
+        if !is_accepted(&ledger.submit_blocking(put(who, much), stamp(5000)).unwrap()) {
+            break;
+        }
+        let before = ledger.view().holding_of(consumer(who));
+        let to_migration = Command::MoveToMigration(MoveToMigration {
+            consumer: consumer(who),
+            migration: consumer(who + 100),
+            kind: MoveKind::Resize,
+        });
+        let answer = ledger.submit_blocking(vec![to_migration], stamp(5001)).unwrap();
+        if let Some(refusal) = answer.refusal() {
+            assert!(matches!(refusal.cause, Cause::TooLarge { .. }));
+            assert_eq!(ledger.view().holding_of(consumer(who)), before);
+            refused += 1;
+        } else {
+            assert_eq!(ledger.view().holding_of(consumer(who + 100)), before);
+        }
+    }
+    assert!(refused > 0, "no size was between the two");
+    ledger.submit_blocking(put(999, on(1, 1)), stamp(5002)).unwrap();
     ledger.view().check_invariants().unwrap();
     ledger.close();
 }
