@@ -201,3 +201,32 @@ pub(super) fn families() -> Vec<ColumnFamilyDescriptor> {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::contract::batch;
+    use super::*;
+
+    /// Case J9 (facebook/rocksdb #4930): who follows the log keeps a position in it. Nothing is
+    /// deleted behind the follower, so there are no tombstones to skip on the way to the next event.
+    #[test]
+    fn following_the_log_leaves_no_tombstones() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut log = RocksLog::open(dir.path()).unwrap();
+        let reader = log.reader();
+        let mut next = 1;
+        for _ in 0..100 {
+            let head = log.head();
+            assert_eq!(log.append(&batch(head, 50), head), Appended::Committed);
+            next += reader.read(next, 1000).unwrap().len() as u64;
+        }
+        assert_eq!(next, 5001);
+        let db = log.db.read().clone().unwrap();
+        for name in [RECORDS, PRIVATE, INDEX, META] {
+            let family = db.cf_handle(name).unwrap();
+            let count = |property| db.property_int_value_cf(family, property).unwrap().unwrap();
+            assert_eq!(count("rocksdb.num-deletes-active-mem-table"), 0, "{name}");
+            assert!(count("rocksdb.num-entries-active-mem-table") > 0, "{name}");
+        }
+    }
+}
