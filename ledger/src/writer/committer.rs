@@ -197,7 +197,6 @@ impl Committer {
         let told =
             format!("a commit's outcome is unknown ({reason}); the log is being opened again");
         *self.shared.read_only.lock() = Some(told);
-        self.shared.failing.store(true, Ordering::Release);
         batch.answer_unknown();
         match self.reopened() {
             Ok(state) => {
@@ -208,7 +207,6 @@ impl Committer {
                 *self.shared.recovered.lock() = Some((*state).clone());
                 self.shared.incarnation.store(self.incarnation, Ordering::Release);
                 *self.shared.read_only.lock() = None;
-                self.shared.failing.store(false, Ordering::Release);
                 tracing::warn!(sequence = head.sequence, "the log is open again");
             }
             Err(error) => {

@@ -36,7 +36,7 @@ use crossbeam_channel::{Sender, TrySendError};
 use parking_lot::Mutex;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use tokio::sync::{oneshot, watch};
 
@@ -59,7 +59,6 @@ pub(crate) struct Shared {
     incarnation: AtomicU64,
     recovered: Mutex<Option<State>>,
     fatal: watch::Sender<Option<String>>,
-    failing: AtomicBool,
     refusals: RefusalCounts,
     queued: AtomicU64,
     fsync_nanos: AtomicU64,

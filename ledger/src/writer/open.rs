@@ -23,7 +23,7 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicU64;
 use std::thread::JoinHandle;
 use tokio::sync::watch;
 
@@ -162,7 +162,6 @@ impl Ledger {
             incarnation: AtomicU64::new(0),
             recovered: Mutex::new(None),
             fatal: watch::Sender::new(None),
-            failing: AtomicBool::new(false),
             refusals: RefusalCounts::default(),
             queued: AtomicU64::new(0),
             fsync_nanos: AtomicU64::new(0),
