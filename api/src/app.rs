@@ -17,6 +17,7 @@ use projector::{
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
+use crate::failed_searches::FailedSearches;
 use crate::http::cors::Cors;
 use crate::http::failure::{Failure, OUTCOME_UNKNOWN};
 use crate::http::idempotency;
@@ -24,6 +25,8 @@ use crate::http::last_modified;
 use crate::http::policy::Policy;
 use crate::http::request::Request;
 use crate::metrics::Metrics;
+use crate::past;
+use crate::placement::summaries::Summaries;
 use crate::refusals::{self, About};
 
 /// What all handlers share.
@@ -38,6 +41,10 @@ pub struct App {
     pub pasts: Arc<Semaphore>,
     /// As many searches at a time as there are processors.
     pub searches: Semaphore,
+    /// Which searches that found nothing are recorded.
+    pub failed_searches: FailedSearches,
+    /// Texts of providers that answers have in common.
+    pub summaries: Summaries,
     /// Who may do what.
     pub policy: Policy,
     /// Whether and from where browsers are answered across origins.
@@ -85,6 +92,30 @@ impl Accepted {
 }
 
 impl App {
+    /// A server's heart: a ledger and the views that follow it, with nothing counted yet.
+    #[must_use]
+    pub fn new(
+        ledger: Ledger,
+        projections: Projections,
+        publisher: Option<Publisher>,
+        policy: Policy,
+        cors: Option<Cors>,
+    ) -> Self {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        Self {
+            ledger,
+            projections,
+            publisher,
+            pasts: Arc::new(Semaphore::new(past::AT_A_TIME)),
+            searches: Semaphore::new(processors),
+            failed_searches: FailedSearches::default(),
+            summaries: Summaries::default(),
+            policy,
+            cors,
+            metrics: Metrics::default(),
+        }
+    }
+
     /// The durable state. It never changes.
     #[must_use]
     pub fn view(&self) -> Arc<State> {
@@ -196,6 +227,14 @@ impl App {
             Outcome::Refused { refusal, .. } => Err(SubmitError::Refused(Box::new(refusal))),
             Outcome::Accepted { .. } => Ok(Accepted(answer)),
         }
+    }
+
+    /// Hands the server's own command to the ledger and does not wait for the answer.
+    ///
+    /// # Errors
+    /// If the ledger does not take it.
+    pub fn tell(&self, request: &Request, command: Command) -> Result<(), ledger::SubmitError> {
+        self.ledger.submit(vec![command], stamp(request, None)).map(drop)
     }
 
     /// Hands a list of commands to the ledger as one group, under the request's `Idempotency-Key`

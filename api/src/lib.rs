@@ -6,6 +6,7 @@
 pub mod app;
 pub mod clock;
 pub mod config;
+pub mod failed_searches;
 pub mod first_bytes;
 pub mod handle;
 pub mod http;

@@ -100,7 +100,12 @@ fn metrics(app: &App) -> String {
         gauge(&mut out, "allocd_nats_lag", "Durable events that the stream lacks.", status.lag);
         gauge(&mut out, "allocd_nats_alarms", "Alarms of the publisher so far.", status.alarms);
     }
+    let (recorded, left_out) = app.failed_searches.counts();
     // Writing to a string cannot fail, here and below.
+    let _ = writeln!(out, "# HELP allocd_failed_searches_total Searches that found nothing.");
+    let _ = writeln!(out, "# TYPE allocd_failed_searches_total counter");
+    let _ = writeln!(out, "allocd_failed_searches_total{{recorded=\"true\"}} {recorded}");
+    let _ = writeln!(out, "allocd_failed_searches_total{{recorded=\"false\"}} {left_out}");
     let _ = writeln!(out, "# HELP allocd_view_lag Durable events that a view lacks.");
     let _ = writeln!(out, "# TYPE allocd_view_lag gauge");
     for health in app.projections.health() {

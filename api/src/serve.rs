@@ -9,7 +9,6 @@ use projector::Projections;
 use projector::publisher::{Publisher, PublisherOptions};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::Semaphore;
 
 use crate::app::App;
 use crate::clock::SystemClock;
@@ -17,8 +16,6 @@ use crate::config::Config;
 use crate::handle::handle;
 use crate::http::cors::Cors;
 use crate::http::policy::Policy;
-use crate::metrics::Metrics;
-use crate::past;
 use crate::server;
 
 /// Why the server could not start, or had to end.
@@ -40,16 +37,7 @@ pub async fn serve(config: Config) -> Result<(), Failed> {
     let mut fatal = ledger.fatal();
     let projections = Projections::start(&ledger)?;
     let publisher = publisher(&config, &ledger)?;
-    let app = Arc::new(App {
-        ledger: ledger.clone(),
-        projections,
-        publisher,
-        pasts: Arc::new(Semaphore::new(past::AT_A_TIME)),
-        searches: Semaphore::new(std::thread::available_parallelism().map_or(1, usize::from)),
-        policy,
-        cors,
-        metrics: Metrics::default(),
-    });
+    let app = Arc::new(App::new(ledger.clone(), projections, publisher, policy, cors));
     tracing::info!(address = %listener.local_addr()?, data = %config.data_dir.display(), "serving");
     let gave_up = async move {
         let reason = fatal.wait_for(Option::is_some).await;

@@ -51,6 +51,9 @@ pub enum Command {
     Release(Release),
     /// Change an option that decisions depend on.
     ChangeSettings(ChangeSettings),
+    /// Put on record that a search found nothing. The server's own: nobody sends it.
+    #[serde(skip_deserializing)]
+    NoteFailedSearch(crate::event::SearchFailed),
 }
 
 /// See [`Command::CreateProvider`].
@@ -491,6 +494,7 @@ impl Command {
             Self::Revert(_) => "revert",
             Self::Release(_) => "release",
             Self::ChangeSettings(_) => "change_settings",
+            Self::NoteFailedSearch(_) => "note_failed_search",
         }
     }
 }

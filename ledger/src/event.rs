@@ -140,6 +140,8 @@ events! {
     Rejected(Rejected) = 1,
     /// More refusals came than are recorded one by one.
     RefusalsSuppressed(RefusalsSuppressed) = 1,
+    /// A search for allocation candidates found nothing.
+    SearchFailed(SearchFailed) = 1,
     /// A command with an id changed nothing.
     Answered(Answered) = 1,
     /// An option that decisions depend on changed.
@@ -530,6 +532,44 @@ pub struct SuppressedCount {
     pub project_id: String,
     /// How many.
     pub count: u64,
+}
+
+/// See [`Event::SearchFailed`]. Placement answers such a search with two empty lists and keeps
+/// nothing of it (Launchpad bug 1786519). The global request id stands in the header.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SearchFailed {
+    /// The project that asked (pseudonymous id).
+    pub project_id: String,
+    /// The query string of `GET /allocation_candidates`, at most 1 KiB of it.
+    pub query: String,
+    /// Whether there was more of the query.
+    #[serde(default)]
+    pub query_cut: bool,
+    /// The sequence of the state that was searched.
+    pub searched_at: u64,
+    /// What became of each group of the query, in its order (16 at most).
+    pub groups: Vec<SearchedGroup>,
+}
+
+/// What the conditions of one group of a failed search left.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SearchedGroup {
+    /// Its suffix; empty: the group without one.
+    pub suffix: String,
+    /// How many providers (or hosts with their trees) have inventory of any class asked for.
+    pub considered: u64,
+    /// Each condition in a fixed order, and how many satisfy it and all before it (32 at most in
+    /// all groups together).
+    pub steps: Vec<SearchStep>,
+}
+
+/// One condition of a failed search.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SearchStep {
+    /// The condition in words, such as `VCPU:4` or `trait CUSTOM_FOO`; at most 128 bytes of them.
+    pub condition: String,
+    /// How many are left after it.
+    pub left: u64,
 }
 
 /// See [`Event::Answered`].

@@ -30,5 +30,13 @@ pub const SHORTAGES: usize = 16;
 pub const OPTIONS_TOLD: usize = 32;
 /// Encoded bytes of a `Rejected` body.
 pub const REJECTED_BYTES: usize = 2 * 1024;
+/// Bytes of a query in a `SearchFailed` body.
+pub const QUERY_BYTES: usize = 1_024;
+/// Groups of a query that a `SearchFailed` body tells of.
+pub const SEARCHED_GROUPS: usize = 16;
+/// Conditions that a `SearchFailed` body tells of, all groups together.
+pub const SEARCH_STEPS: usize = 32;
+/// Bytes of one condition, or of a group's suffix, in a `SearchFailed` body.
+pub const CONDITION_BYTES: usize = 128;
 /// Resource classes of one ledger, standard and custom, deleted ones included.
 pub const CLASSES: usize = 60_000;

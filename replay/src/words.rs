@@ -72,6 +72,7 @@ pub(crate) fn event_words(event: &Event, names: &Names) -> String {
         Event::RefusalsSuppressed(body) => {
             format!("{} refusals were not recorded one by one", body.total)
         }
+        Event::SearchFailed(body) => search_words(body),
         Event::Answered(body) => {
             let answers = joined(body.answers.iter().map(unchanged_words), ", ");
             format!("{} changed nothing: {answers}", body.command)
@@ -83,6 +84,22 @@ pub(crate) fn event_words(event: &Event, names: &Names) -> String {
         // Settings, and kinds that are newer than these words: the body says it.
         other => other.body_json().to_string(),
     }
+}
+
+fn search_words(body: &ledger::event::SearchFailed) -> String {
+    let cut = if body.query_cut { " ..." } else { "" };
+    let groups = body.groups.iter().map(|group| {
+        let steps =
+            group.steps.iter().map(|step| format!("{}: {} left", step.condition, step.left));
+        let name = if group.suffix.is_empty() {
+            String::new()
+        } else {
+            format!("group {}: ", group.suffix)
+        };
+        format!("{name}{} considered; {}", group.considered, joined(steps, "; "))
+    });
+    let told = joined(groups, " | ");
+    format!("nothing found at event {} for {}{cut}: {told}", body.searched_at, body.query)
 }
 
 fn rejected_words(body: &ledger::event::Rejected, names: &Names) -> String {

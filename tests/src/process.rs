@@ -7,7 +7,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 /// Lines of a log that are shown when a test fails.
 const TAIL: usize = 60;
@@ -52,9 +52,12 @@ impl Process {
         let _ = self.child.wait();
     }
 
-    /// SIGSTOP: it keeps its connections and does nothing, until [`Process::resume`].
+    /// SIGSTOP: it keeps its connections and does nothing, until [`Process::resume`]. Returns
+    /// once it has stopped: the signal alone leaves its other threads running for a moment.
     pub fn pause(&self) {
         self.signal(Signal::STOP);
+        // Fails only if it has ended already.
+        let _ = waitid(WaitId::Pid(self.pid()), WaitIdOptions::STOPPED);
     }
 
     /// SIGCONT.
@@ -63,9 +66,13 @@ impl Process {
     }
 
     fn signal(&self, signal: Signal) {
-        let id = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         // Fails only if it has ended already.
-        let _ = kill_process(id.expect("a process id is positive"), signal);
+        let _ = kill_process(self.pid(), signal);
+    }
+
+    fn pid(&self) -> Pid {
+        let id = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        id.expect("a process id is positive")
     }
 
     /// SIGTERM, and how it ended. Panics if it has not ended after `patience`.

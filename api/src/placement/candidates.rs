@@ -1,6 +1,7 @@
 //! `GET /allocation_candidates`.
 
 use crate::app::App;
+use crate::failed_searches;
 use crate::http::failure::Failure;
 use crate::http::last_modified;
 use crate::http::microversion::{NESTED_CANDIDATES, Version};
@@ -10,11 +11,15 @@ use crate::native::explain;
 use crate::query;
 use crate::query::candidates::{Candidates, Group};
 use crate::query::required::Traits;
+use http::{HeaderName, HeaderValue};
 use projector::candidates::{
     self as engine, CandidateIndex, GroupPolicy, NameError, Query, RootTraits, TraitCondition,
 };
 
 use super::candidates_body;
+
+/// Sent, as `true`, if there may be more candidates than a search looks for without a `limit`.
+const CUT_OFF: HeaderName = HeaderName::from_static("ledger-candidates-cut-off");
 
 /// The handler.
 ///
@@ -25,18 +30,26 @@ pub async fn list(app: &App, request: &Request) -> Result<Reply, Failure> {
     let usage = if explain::is_wanted(request)? { Some(app.usages(request).await?) } else { None };
     let search = |index: &CandidateIndex| {
         let found = engine::search(index, &query).map_err(|error| unknown(&error))?;
-        let body = candidates_body::write(index, &found, &query, request.version);
-        match &usage {
-            None => Ok(body),
+        if found.is_empty() && request.past.is_none() {
+            failed_searches::note(app, request, index, &query);
+        }
+        // Texts are kept of how providers are, not of how they were.
+        let texts = request.past.is_none().then(|| app.summaries.of(index.state()));
+        let texts = texts.as_deref();
+        let body = candidates_body::write(index, &found, &query, request.version, texts);
+        let body = match &usage {
+            None => body,
             Some(usage) => candidates_body::with_member(
                 body,
                 explain::MEMBER,
                 &explain::explanation(index, usage, &query)?,
-            ),
-        }
+            )?,
+        };
+        Ok((body, found.complete))
     };
-    let body = app.search(request, search).await?;
-    Ok(Reply::bytes(body).modified(last_modified::now()))
+    let (body, complete) = app.search(request, search).await?;
+    let reply = Reply::bytes(body).modified(last_modified::now());
+    Ok(if complete { reply } else { reply.header(CUT_OFF, HeaderValue::from_static("true")) })
 }
 
 /// What a query string asks of the engine at a microversion.

@@ -1,6 +1,7 @@
 //! The answer to a candidates query, written straight to bytes: it can be half a megabyte.
 //!
-//! What many candidates share (amounts of a group on a provider) is rendered once.
+//! What many candidates share (amounts of a group on a provider) is rendered once, and what many
+//! answers share (summaries of providers) is kept (see [`super::summaries`]).
 
 use std::fmt::Write;
 
@@ -9,18 +10,25 @@ use projector::candidates::{Candidate, CandidateIndex, Found, Query};
 use serde::Serialize;
 use uuid::Uuid;
 
+use super::summaries::Texts;
 use crate::http::failure::Failure;
 use crate::http::microversion::{
     ALLOCATIONS_BY_PROVIDER, CANDIDATES_REQUIRED, MAPPINGS, NESTED_CANDIDATES,
     SUMMARIES_ALL_CLASSES, Version,
 };
 
-/// Writes the body.
+/// Writes the body. Without `texts` nothing is kept of it.
 #[must_use]
-pub fn write(index: &CandidateIndex, found: &Found, query: &Query, version: Version) -> String {
+pub fn write(
+    index: &CandidateIndex,
+    found: &Found,
+    query: &Query,
+    version: Version,
+    texts: Option<&Texts>,
+) -> String {
     let view = index.state();
     let amounts = found.amount_sets().iter().map(|set| rendered(view, set)).collect();
-    let mut out = String::with_capacity(64 + 400 * found.len() + 400 * found.summaries.len());
+    let mut out = String::with_capacity(64 + 200 * found.len() + 400 * found.summaries.len());
     let writer = Writer { view, amounts, version };
     out.push_str("{\"allocation_requests\":[");
     for (n, candidate) in found.candidates().enumerate() {
@@ -38,7 +46,12 @@ pub fn write(index: &CandidateIndex, found: &Found, query: &Query, version: Vers
             out.push(',');
         }
         first = false;
-        writer.summary(&mut out, provider, &classes);
+        let make = |out: &mut String| writer.summary(out, provider, &classes);
+        // From 1.29 on a summary is the same whatever is asked for.
+        match texts.filter(|_| version >= NESTED_CANDIDATES) {
+            Some(texts) => texts.push(&mut out, *id, provider, make),
+            None => make(&mut out),
+        }
     }
     out.push_str("}}");
     out

@@ -17,5 +17,6 @@ pub mod reshaper;
 pub mod resource_classes;
 pub mod resource_providers;
 pub mod root;
+pub mod summaries;
 pub mod traits;
 pub mod usages;

@@ -4,6 +4,7 @@ use crate::cloud::{answer, claim, consumer, done, each, get, host, hosts};
 use crate::server::Server;
 use serde_json::{Value, json};
 
+const REQUEST_ID: &str = "X-OpenStack-Request-ID: req-7d3d7d0e-7a3a-4c6c-9f35-3d7b1a1f9a50";
 const NEWEST: &str = "OpenStack-API-Version: placement 1.39";
 
 /// Case F1 (Launchpad 1786519): five hosts, two full of disk, one without the trait, two short of
@@ -133,4 +134,30 @@ fn a_bad_query_is_refused_as_placement_does() {
     let packed = server.send("GET", path, &["Accept: application/msgpack"], b"");
     let told: Value = rmp_serde::from_slice(&packed.body).expect("MessagePack");
     assert_eq!(told["candidates"], 1);
+}
+
+/// Launchpad 1786519: Placement keeps nothing of a search that found nothing.
+#[test]
+fn a_search_that_finds_nothing_is_recorded_once_a_minute() {
+    let server = five_hosts();
+    let searched_at = get(&server, "/ledger/v1/events")["sequence"].clone();
+    for _ in 0..3 {
+        let path = format!("/allocation_candidates?{HOPELESS}");
+        assert_eq!(server.send("GET", &path, &[NEWEST, REQUEST_ID], b"").status, 200);
+    }
+    // Nobody waits for the record. Another event is recorded after all there will be.
+    done(&server, &json!({"create_trait": {"name": "CUSTOM_LATER"}}));
+    let found = get(&server, "/ledger/v1/events?kind=SearchFailed");
+    let events = found["events"].as_array().expect("events");
+    assert_eq!(events.len(), 1, "{found}");
+    let id = REQUEST_ID.trim_start_matches("X-OpenStack-Request-ID: ");
+    assert_eq!(events[0]["header"]["request_id"], id);
+    let body = &events[0]["body"];
+    assert_eq!(body["query"], json!(HOPELESS));
+    assert_eq!(body["searched_at"], searched_at);
+    let left = |step: &Value| (step["condition"].clone(), step["left"].clone());
+    let steps: Vec<_> =
+        body["groups"][0]["steps"].as_array().expect("steps").iter().map(left).collect();
+    let wanted = [("VCPU:1", 5), ("MEMORY_MB:1024", 3), ("DISK_GB:10", 1), ("trait CUSTOM_FOO", 0)];
+    assert_eq!(steps, wanted.map(|(condition, left)| (json!(condition), json!(left))));
 }

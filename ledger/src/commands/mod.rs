@@ -9,6 +9,7 @@ mod find_move;
 mod inventories;
 mod move_to_migration;
 mod naming;
+mod note_failed_search;
 mod options;
 mod plan;
 mod providers;
@@ -57,5 +58,6 @@ pub(crate) fn decide(draft: &mut Draft<'_>, command: &Command) -> Decision {
         Command::Revert(it) => revert::decide(draft, it),
         Command::Release(it) => release::decide(draft, it),
         Command::ChangeSettings(it) => settings::change(draft, it),
+        Command::NoteFailedSearch(it) => note_failed_search::decide(draft, it),
     }
 }

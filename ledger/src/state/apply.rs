@@ -73,6 +73,7 @@ impl State {
             Event::SettingsChanged(body) => self.settings = body.clone(),
             Event::Rejected(_)
             | Event::RefusalsSuppressed(_)
+            | Event::SearchFailed(_)
             | Event::Answered(_)
             | Event::Erased(_) => {}
         }

@@ -214,6 +214,11 @@ impl State {
         self.providers.len()
     }
 
+    /// How many provider numbers were ever given: all numbers are below it.
+    pub fn provider_numbers(&self) -> usize {
+        self.providers.rows.len()
+    }
+
     /// How many consumers hold something.
     pub fn consumer_count(&self) -> usize {
         self.consumers.len()

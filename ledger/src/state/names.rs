@@ -47,6 +47,11 @@ impl Names {
         self.by_name.insert(name, number);
     }
 
+    /// Whether both share all their names in memory. Few names (a handful) are never shared.
+    pub(super) fn same_as(&self, other: &Self) -> bool {
+        self.is_empty() && other.is_empty() || self.by_number.ptr_eq(&other.by_number)
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.by_number.len()

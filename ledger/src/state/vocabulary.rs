@@ -50,6 +50,12 @@ impl Vocabulary {
             .filter(|(_, _, entry)| entry.alive)
     }
 
+    /// Whether `other` has the same names under the same numbers, told at a glance: two that were
+    /// never the same object count as different.
+    pub fn has_the_names_of(&self, other: &Self) -> bool {
+        self.names.same_as(&other.names)
+    }
+
     /// How many numbers were ever given.
     pub fn numbers(&self) -> usize {
         self.names.len()

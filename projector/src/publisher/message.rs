@@ -135,6 +135,7 @@ fn about(record: &Record) -> About {
         | Event::ResourceClassRenamed(_)
         | Event::ResourceClassDeleted(_)
         | Event::RefusalsSuppressed(_)
+        | Event::SearchFailed(_)
         | Event::Answered(_)
         | Event::SettingsChanged(_)
         | Event::Erased(_) => About::Other,

@@ -64,6 +64,7 @@ impl UsageView {
             | Event::ResourceClassDeleted(_)
             | Event::Rejected(_)
             | Event::RefusalsSuppressed(_)
+            | Event::SearchFailed(_)
             | Event::Answered(_)
             | Event::SettingsChanged(_)
             | Event::Erased(_) => Ok(()),

@@ -77,9 +77,23 @@ pub struct StepLeft {
 /// [`NameError`] if a class or trait does not exist: for the first in the query's order, whether
 /// or not the search itself would have got so far.
 pub fn explain(index: &CandidateIndex, query: &Query) -> Result<Explanation, NameError> {
-    condition::check_names(index, query)?;
+    let groups = steps(index, query)?;
     let limit = Some(query.limit.unwrap_or(COUNTED).min(COUNTED));
     let found = search(index, &Query { limit, ..query.clone() })?;
+    Ok(Explanation {
+        sequence: index.sequence(),
+        candidates: found.len(),
+        hosts_for_all_groups: hosts(index, query),
+        groups,
+    })
+}
+
+/// What the conditions of each group of a query leave, without a search.
+///
+/// # Errors
+/// As [`explain`].
+pub fn steps(index: &CandidateIndex, query: &Query) -> Result<Vec<GroupExplanation>, NameError> {
+    condition::check_names(index, query)?;
     let groups = query.groups.iter().map(|group| {
         let scope = Scope::new(index, group);
         let conditions = condition::of(group, &query.root_required);
@@ -97,12 +111,7 @@ pub fn explain(index: &CandidateIndex, query: &Query) -> Result<Explanation, Nam
             near_misses: nearest.into_misses(index),
         }
     });
-    Ok(Explanation {
-        sequence: index.sequence(),
-        candidates: found.len(),
-        hosts_for_all_groups: hosts(index, query),
-        groups: groups.collect(),
-    })
+    Ok(groups.collect())
 }
 
 /// How many are considered, how many each condition leaves, and who came closest.
