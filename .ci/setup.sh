@@ -128,6 +128,13 @@ setup_conformance() {
     say "$("$PYTHON" --version) with openstack-placement: $PYTHON"
 }
 
+# The openstack client and its plugin for Placement, beside the conformance tests' packages.
+setup_osc() {
+    setup_conformance
+    tools_install osc-requirements -r "$ALLOCD_ROOT/tests/osc/requirements.txt" \
+        -c "$ALLOCD_ROOT/tests/conformance/requirements.txt"
+}
+
 # cargo-nextest runs each test in a process of its own; `cargo test` does where it cannot
 # be had. Sets TEST_RUNNER.
 setup_nextest() {

@@ -89,7 +89,10 @@ fn no_inventory(class: &str, about: About<'_>) -> Option<Failure> {
         About::UpdateInventory(provider, _) => Some(Failure::bad_request(format!(
             "No inventory record with resource class for resource provider {provider}: {sentence}"
         ))),
-        About::DeleteInventory(_) => Some(not_there(class, &sentence)),
+        // Placement says it twice.
+        About::DeleteInventory(_) => {
+            Some(not_there(class, &format!("No inventory of class {class} found for delete")))
+        }
         _ => None,
     }
 }
