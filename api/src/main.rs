@@ -5,6 +5,12 @@ use std::process::ExitCode;
 use allocd::config::{Cli, Config};
 use allocd::{logging, serve};
 use clap::Parser;
+use mimalloc::MiMalloc;
+
+/// A request is many small allocations, made on one thread and often let go of on another: with
+/// the C library's allocator these were an eighth of the time of a claim.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     match run() {

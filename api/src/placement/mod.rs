@@ -4,6 +4,7 @@
 pub mod aggregates;
 pub mod allocation_forms;
 pub mod allocations;
+pub mod candidate_forms;
 pub mod candidates;
 pub mod candidates_body;
 pub mod inventories;

@@ -59,24 +59,23 @@ impl Texts {
             && self.classes.has_the_names_of(state.classes())
     }
 
-    /// Adds the text of a provider, which `make` writes if it is not at hand.
+    /// Adds the text of a provider, which `make` gives if it is not at hand.
     pub fn push(
         &self,
-        out: &mut String,
+        out: &mut Vec<u8>,
         id: ProviderId,
         row: &Arc<Provider>,
-        make: impl FnOnce(&mut String),
+        make: impl FnOnce() -> String,
     ) {
         let Some(slot) = self.by_number.get(id as usize) else {
-            return make(out);
+            return out.extend_from_slice(make().as_bytes());
         };
         let kept = slot.load();
         if let Some(text) = kept.as_ref().filter(|text| Arc::ptr_eq(&text.row, row)) {
-            return out.push_str(&text.json);
+            return out.extend_from_slice(text.json.as_bytes());
         }
-        let start = out.len();
-        make(out);
-        let json = Box::from(&out[start..]);
+        let json = make().into_boxed_str();
+        out.extend_from_slice(json.as_bytes());
         slot.store(Some(Arc::new(Text { row: Arc::clone(row), json })));
     }
 }
@@ -111,12 +110,12 @@ mod tests {
 
     /// What is written for `row`, and whether it had to be made.
     fn pushed(texts: &Texts, row: &Arc<Provider>) -> (String, bool) {
-        let (mut out, mut made) = (String::from("before "), false);
-        texts.push(&mut out, 0, row, |out| {
+        let (mut out, mut made) = (b"before ".to_vec(), false);
+        texts.push(&mut out, 0, row, || {
             made = true;
-            out.push_str(&row.generation.to_string());
+            row.generation.to_string()
         });
-        (out, made)
+        (String::from_utf8(out).expect("text"), made)
     }
 
     #[test]

@@ -78,6 +78,18 @@ pub struct Group {
     pub members: SmallVec<[ConsumerUuid; 4]>,
 }
 
+/// See [`State::provider_rows`].
+pub struct ProviderRows<'a> {
+    rows: imbl::vector::Focus<'a, Option<Arc<Provider>>, imbl::shared_ptr::DefaultSharedPtr>,
+}
+
+impl ProviderRows<'_> {
+    /// A provider by its number.
+    pub fn get(&mut self, id: ProviderId) -> Option<&Arc<Provider>> {
+        self.rows.get(id as usize).and_then(Option::as_ref)
+    }
+}
+
 /// Things with a UUID and a dense number that is used again.
 #[derive(Clone)]
 struct Slots<T> {
@@ -237,6 +249,12 @@ impl State {
     /// A provider by its number.
     pub fn provider_row(&self, id: ProviderId) -> Option<&Arc<Provider>> {
         self.providers.get(id)
+    }
+
+    /// Providers by their numbers, for whoever asks for many: numbers in ascending order cost less
+    /// than each by itself.
+    pub fn provider_rows(&self) -> ProviderRows<'_> {
+        ProviderRows { rows: self.providers.rows.focus() }
     }
 
     /// The number of the provider with a name.
