@@ -3,8 +3,15 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod cloud;
+mod inventories;
 mod leaks;
+mod lists;
+mod metrics;
 mod races;
 mod readers;
+mod refusals;
 mod repeats;
 mod same_host;
+mod searches;
+mod trees;
+mod usages;
