@@ -2,7 +2,9 @@
 //! is named by what it shows, and cites the case and the bug it comes from.
 #![allow(clippy::unwrap_used, missing_docs)]
 
+mod candidates;
 mod cloud;
+mod determinism;
 mod inventories;
 mod leaks;
 mod lists;
