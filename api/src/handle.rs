@@ -41,7 +41,7 @@ async fn answer(
     id: String,
 ) -> HttpResponse {
     let (parts, incoming) = request.into_parts();
-    if let Some(reply) = ops::answer(app, &parts) {
+    if let Some(reply) = ops::answer(app, &parts).await {
         return finish(
             Ok(reply),
             &Frame { version: None, request_id: &id, host: None, accept: None },

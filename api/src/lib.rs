@@ -16,6 +16,7 @@ pub mod native;
 pub mod ops;
 pub mod past;
 pub mod placement;
+pub mod provider_metrics;
 pub mod query;
 pub mod refusals;
 pub mod schema;

@@ -17,6 +17,8 @@ const BUCKETS: [u64; 12] =
 /// All counts.
 #[derive(Debug, Default)]
 pub struct Metrics {
+    /// Held by whoever writes all metrics: one at a time, since the answer may be large.
+    pub scrape: tokio::sync::Mutex<()>,
     in_hand: AtomicU64,
     /// By operation (none: no such route) and status: at most a few hundred.
     requests: RwLock<FxHashMap<(Option<&'static str>, u16), AtomicU64>>,

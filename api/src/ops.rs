@@ -1,5 +1,5 @@
 //! For those who run the server: `/healthz`, `/readyz` and `/metrics`. They need no
-//! authentication and tell nothing that a client's data would show in.
+//! authentication and tell of providers, never of consumers, projects or users.
 
 use std::fmt::Write;
 
@@ -11,10 +11,11 @@ use serde_json::{Value, json};
 
 use crate::app::App;
 use crate::http::reply::Reply;
+use crate::provider_metrics;
 
 /// The answer if the request is for one of these.
 #[must_use]
-pub fn answer(app: &App, parts: &Parts) -> Option<Reply> {
+pub async fn answer(app: &App, parts: &Parts) -> Option<Reply> {
     let path = parts.uri.path();
     // Whatever else can be asked for starts differently, so that most requests end here.
     if parts.method != Method::GET || !matches!(path, "/healthz" | "/readyz" | "/metrics") {
@@ -23,7 +24,7 @@ pub fn answer(app: &App, parts: &Parts) -> Option<Reply> {
     Some(match path {
         "/healthz" => text("ok\n".to_owned()),
         "/readyz" => ready(app),
-        _ => text(metrics(app)),
+        _ => text(metrics(app).await),
     })
 }
 
@@ -70,7 +71,17 @@ fn nats(status: &PublisherStatus) -> Value {
     })
 }
 
-fn metrics(app: &App) -> String {
+async fn metrics(app: &App) -> String {
+    let _turn = app.metrics.scrape.lock().await;
+    // Writing all providers may take a while; nobody else waits for this thread meanwhile.
+    tokio::task::block_in_place(|| {
+        let mut out = general(app);
+        provider_metrics::write(&mut out, &app.view());
+        out
+    })
+}
+
+fn general(app: &App) -> String {
     let mut out = String::new();
     app.metrics.write(&mut out);
     let health = app.ledger.health();

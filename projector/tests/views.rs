@@ -6,6 +6,7 @@ mod common;
 use common::{open, runtime, submit, traffic};
 use ledger::Ledger;
 use projector::candidates::{Group, Query, search};
+use projector::usage::HeldByMoves;
 use projector::{CandidateIndex, Lines, Projections, UsageView, ViewName, rebuild};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -56,6 +57,7 @@ fn found(index: &CandidateIndex) -> Vec<String> {
 /// What the view says of providers against what the ledger's own state says.
 fn held_as_in_state(ledger: &Ledger, view: &UsageView) {
     let state = ledger.view();
+    let by_moves = HeldByMoves::of(&state);
     for (_, row) in state.providers() {
         let usage = view.provider(row.uuid).expect("every provider is in the view");
         assert_eq!(usage.generation, row.generation);
@@ -63,6 +65,9 @@ fn held_as_in_state(ledger: &Ledger, view: &UsageView) {
         let kept: Vec<_> = row.inventories.iter().map(|row| (row.class, row.held)).collect();
         assert_eq!(held, kept);
         assert!(usage.classes.iter().all(|usage| usage.held_by_moves <= usage.held));
+        let of_state = usage.classes.iter().map(|usage| by_moves.amount(row.uuid, usage.class));
+        let of_view = usage.classes.iter().map(|usage| usage.held_by_moves);
+        assert!(of_state.eq(of_view), "what moves hold of {}", row.uuid);
     }
 }
 

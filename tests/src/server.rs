@@ -147,6 +147,12 @@ impl Server {
         Client::new(&self.url())
     }
 
+    /// All its output since it was first started.
+    pub fn log(&self) -> String {
+        let bytes = fs::read(self.folder.path().join("allocd.log")).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
     /// The end of its output.
     pub fn log_tail(&self) -> String {
         self.process.as_ref().map(Process::log_tail).unwrap_or_default()

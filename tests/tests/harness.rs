@@ -1,10 +1,14 @@
-//! The helpers that other tests lean on, tried by themselves.
+//! The helpers that other tests lean on, tried by themselves; and pages that name tests.
 #![allow(clippy::unwrap_used, missing_docs)]
 
+use std::collections::BTreeSet;
+use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
+use system_tests::binaries;
 use system_tests::garble;
 use system_tests::nats::Nats;
 use system_tests::seed;
@@ -74,5 +78,43 @@ fn wrong_values_reach_every_place() {
         r#"{"a":[1],"b":{"c":true}}"#,
     ] {
         assert!(texts.iter().any(|text| text == expected), "{expected}");
+    }
+}
+
+/// The tests and files that a page of documentation names are there.
+#[test]
+fn pages_name_tests_that_exist() {
+    let root = binaries::root();
+    let mut sources = String::new();
+    for folder in ["ledger", "projector", "api", "replay", "tests"] {
+        read_sources(&root.join(folder), &mut sources);
+    }
+    for page in ["docs/cases.md", "docs/differences.md", "ARCHITECTURE.md"] {
+        let text = fs::read_to_string(root.join(page)).unwrap();
+        let rows = text.lines().filter(|line| line.starts_with('|'));
+        // What stands in the last column between backticks.
+        let named = rows.filter_map(|row| row.trim_end_matches('|').rsplit('|').next());
+        let named: BTreeSet<&str> =
+            named.flat_map(|column| column.split('`').skip(1).step_by(2)).collect();
+        for name in &named {
+            let places: [PathBuf; 3] =
+                ["", "tests/tests/cases", "ledger/src"].map(|folder| root.join(folder).join(name));
+            let is_test = sources.contains(&format!("fn {name}("));
+            let is_word = !name.contains('_') && !name.contains(".rs");
+            let there = is_test || is_word || places.iter().any(|place| place.exists());
+            assert!(there, "{page} names {name}");
+        }
+        println!("{page}: {} names", named.len());
+    }
+}
+
+fn read_sources(folder: &Path, into: &mut String) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            read_sources(&path, into);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            into.push_str(&fs::read_to_string(path).unwrap());
+        }
     }
 }

@@ -1,8 +1,10 @@
 //! `GET /ledger/v1/events` and the histories of consumers and providers: pages of events.
 
+use ledger::event::Event;
 use ledger::ids::{ConsumerUuid, MoveId, ProviderUuid};
 use ledger::log::{IndexKey, LogError, LogReader};
 use ledger::record::{Header, Record};
+use projector::consumers::allocation_body;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -53,8 +55,17 @@ impl EventBody {
 struct Page {
     key: Option<IndexKey>,
     kind: Option<String>,
+    step: Option<Step>,
     after: u64,
     limit: usize,
+}
+
+/// One step of a provider's generation.
+#[derive(Clone, Copy)]
+struct Step {
+    provider: ProviderUuid,
+    /// The generation that the step led to.
+    to: u32,
 }
 
 /// `GET /ledger/v1/events`: filters `after`, `limit`, `kind`, and one of `consumer`, `provider`,
@@ -78,14 +89,20 @@ pub fn of_consumer(app: &App, request: &Request) -> Result<Reply, Failure> {
     answer(app, page(&query, Some(IndexKey::Consumer(id)))?)
 }
 
-/// `GET /ledger/v1/providers/{id}/history`.
+/// `GET /ledger/v1/providers/{id}/history`; `generation`: only what led to this one.
 ///
 /// # Errors
 /// 400.
 pub fn of_provider(app: &App, request: &Request) -> Result<Reply, Failure> {
-    let id: ProviderUuid = id(request.param(0), "provider")?;
+    let provider: ProviderUuid = id(request.param(0), "provider")?;
     let query = Query::parse(&request.query)?;
-    answer(app, page(&query, Some(IndexKey::Provider(id)))?)
+    let to = query.last("generation").map(|text| {
+        text.parse::<u32>().map_err(|_| {
+            Failure::bad_request(format!("generation has to be a whole number, not {text}."))
+        })
+    });
+    let step = to.transpose()?.map(|to| Step { provider, to });
+    answer(app, Page { step, ..page(&query, Some(IndexKey::Provider(provider)))? })
 }
 
 fn key_of(query: &Query) -> Result<Option<IndexKey>, Failure> {
@@ -120,6 +137,7 @@ fn page(query: &Query, key: Option<IndexKey>) -> Result<Page, Failure> {
     Ok(Page {
         key,
         kind: query.last("kind").map(str::to_owned),
+        step: None,
         after: number("after")?.unwrap_or(0),
         limit: limit.clamp(1, LARGEST_PAGE),
     })
@@ -144,6 +162,7 @@ fn answer(app: &App, page: Page) -> Result<Reply, Failure> {
 /// The events of a page, and the sequence that was looked at last if there may be more.
 fn collect(reader: &dyn LogReader, page: &Page) -> Result<(Vec<EventBody>, Option<u64>), LogError> {
     let (mut events, mut after, mut looked) = (Vec::new(), page.after, 0);
+    let mut steps = Steps::start(reader, page)?;
     loop {
         let records = next(reader, page, after)?;
         if records.is_empty() {
@@ -152,7 +171,8 @@ fn collect(reader: &dyn LogReader, page: &Page) -> Result<(Vec<EventBody>, Optio
         for record in records {
             after = record.header.sequence;
             looked += 1;
-            if page.kind.as_ref().is_none_or(|kind| *kind == record.header.kind) {
+            let stepped = steps.as_mut().is_none_or(|steps| steps.led_there(&record));
+            if stepped && page.kind.as_ref().is_none_or(|kind| *kind == record.header.kind) {
                 events.push(EventBody::of(&record));
             }
             if events.len() == page.limit || looked >= LOOKED_AT {
@@ -160,6 +180,59 @@ fn collect(reader: &dyn LogReader, page: &Page) -> Result<(Vec<EventBody>, Optio
             }
         }
     }
+}
+
+/// Follows a provider's generation through its history.
+struct Steps {
+    step: Step,
+    /// Its generation after the event before; none: not known, or it was not there.
+    before: Option<u32>,
+}
+
+impl Steps {
+    fn start(reader: &dyn LogReader, page: &Page) -> Result<Option<Self>, LogError> {
+        let Some(step) = page.step else { return Ok(None) };
+        // A page that goes on begins behind an event of the history.
+        let last = if page.after > 0 { reader.record(page.after)? } else { None };
+        let before = last.and_then(|record| generation_after(&record, step.provider));
+        Ok(Some(Self { step, before }))
+    }
+
+    /// Whether an event, the next of the history, raised the generation to the wanted one, or
+    /// past it: a reshape takes several steps at once.
+    fn led_there(&mut self, record: &Record) -> bool {
+        let Some(after) = generation_after(record, self.step.provider) else { return false };
+        let to = self.step.to;
+        match self.before.replace(after) {
+            Some(before) if before <= after => before < to && to <= after,
+            // The first one, or a provider that was made anew.
+            _ => after == to,
+        }
+    }
+}
+
+/// The generation that an event left a provider with, if it says so.
+fn generation_after(record: &Record, provider: ProviderUuid) -> Option<u32> {
+    match record.event().ok()? {
+        Event::ProviderCreated(body) => Some((body.provider, body.generation)),
+        Event::ProviderUpdated(body) => Some((body.provider, body.generation)),
+        Event::InventoryChanged(body) => Some((body.provider, body.generation)),
+        Event::TraitsChanged(body) => Some((body.provider, body.generation)),
+        Event::AggregatesChanged(body) => Some((body.provider, body.generation)),
+        Event::Reshaped(body) => {
+            // A provider whose inventories were written too has its generation there.
+            let inventories = body.inventories.iter().map(|it| (it.provider, it.generation));
+            let allocations = &body.allocations.providers;
+            let allocations = allocations.iter().map(|it| (it.provider, it.generation));
+            inventories.chain(allocations).find(|(whose, _)| *whose == provider)
+        }
+        event => {
+            let changes = &allocation_body(&event)?.providers;
+            changes.iter().map(|it| (it.provider, it.generation)).find(|it| it.0 == provider)
+        }
+    }
+    .filter(|(whose, _)| *whose == provider)
+    .map(|(_, generation)| generation)
 }
 
 fn next(reader: &dyn LogReader, page: &Page, after: u64) -> Result<Vec<Record>, LogError> {

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use ledger::amounts::Inventory;
 use ledger::ids::ProviderUuid;
 use ledger::state::{Provider, ProviderInventory, State};
+use projector::usage::HeldByMoves;
 use serde::Serialize;
 
 use super::media::Form;
@@ -44,6 +45,8 @@ struct Figures {
     inventory: Inventory,
     capacity: i64,
     held: u64,
+    /// The part of `held` that goes once all moves in flight are confirmed.
+    held_by_moves: u64,
     free: i64,
 }
 
@@ -66,14 +69,17 @@ pub async fn list(app: &App, request: &Request) -> Result<Reply, Failure> {
 
 fn body<'a>(view: &'a State, page: &Page<ProviderUuid>) -> Body<'a> {
     let (rows, next_after) = page::cut(page, view.providers().map(|(_, row)| (row.uuid, row)));
-    let providers = rows.into_iter().map(|(_, provider)| row(view, provider)).collect();
+    let by_moves = HeldByMoves::of(view);
+    let providers = rows.into_iter().map(|(_, provider)| row(view, &by_moves, provider)).collect();
     Body { sequence: view.sequence(), next_after, providers }
 }
 
-fn row<'a>(view: &'a State, provider: &'a Provider) -> Row<'a> {
+fn row<'a>(view: &'a State, by_moves: &HeldByMoves, provider: &'a Provider) -> Row<'a> {
     let uuid = |id| view.provider_row(id).map(|row| row.uuid);
-    let inventories = provider.inventories.iter();
-    let inventories = inventories.map(|row| (&**view.classes().name(row.class), figures(row)));
+    let inventories = provider.inventories.iter().map(|row| {
+        let held_by_moves = by_moves.amount(provider.uuid, row.class);
+        (&**view.classes().name(row.class), figures(row, held_by_moves))
+    });
     Row {
         uuid: provider.uuid,
         name: &provider.name,
@@ -88,7 +94,12 @@ fn row<'a>(view: &'a State, provider: &'a Provider) -> Row<'a> {
     }
 }
 
-fn figures(row: &ProviderInventory) -> Figures {
-    let capacity = row.inventory.capacity_shown();
-    Figures { inventory: row.inventory, capacity, held: row.held, free: row.free() }
+fn figures(row: &ProviderInventory, held_by_moves: u64) -> Figures {
+    Figures {
+        inventory: row.inventory,
+        capacity: row.inventory.capacity_shown(),
+        held: row.held,
+        held_by_moves,
+        free: row.free(),
+    }
 }

@@ -100,6 +100,8 @@ fn with_fields(mut failure: Failure, refusal: &Refusal) -> Failure {
         fields.insert("provider".to_owned(), first.provider.to_string().into());
         fields.insert("needed".to_owned(), first.needed.into());
         fields.insert("free".to_owned(), first.free.into());
+        // `min_unit`, `max_unit` or `step_size` with its value, if that forbade the amount.
+        fields.extend(object(serde_json::to_value(first.cause).unwrap_or_default()));
     }
     let list = |value: Result<Value, _>| value.unwrap_or(Value::Null);
     if refusal.shortages.len() > 1 {
@@ -171,6 +173,22 @@ mod tests {
         assert_eq!(failure.fields["needed"], 3);
         assert_eq!(failure.fields["free"], 1);
         assert!(!failure.fields.contains_key("shortages"));
+    }
+
+    /// Case F5.
+    #[test]
+    fn the_limit_that_forbids_an_amount_is_told() {
+        let mut refusal = Refusal::because(Cause::Constraint);
+        refusal.shortages.push(Shortage {
+            provider: provider(),
+            class: "VCPU".into(),
+            needed: 3,
+            free: 4,
+            cause: ShortageCause::MaxUnit(2),
+        });
+        let failure = placement(&refusal, About::ManageAllocations);
+        assert_eq!(failure.fields["cause"], "constraint");
+        assert_eq!(failure.fields["max_unit"], 2);
     }
 
     #[test]

@@ -4,11 +4,13 @@
 //! links they are the plain sums of all allocations.
 
 mod apply;
+mod held_by_moves;
 mod in_flight;
 mod lines;
 mod seed;
 mod totals;
 
+pub use held_by_moves::HeldByMoves;
 pub use totals::TypeUsage;
 
 use crate::class_names::{ClassNames, ClassNumber};

@@ -62,7 +62,8 @@ fn totals(state: &State) -> Totals {
     }
 }
 
-fn in_flight(state: &State) -> InFlight {
+/// The live moves of a state; what their holders give up is still to be counted.
+pub(super) fn in_flight(state: &State) -> InFlight {
     let mut found = InFlight::default();
     for entry in state.moves().iter().filter(|entry| entry.this.state.is_live()) {
         found.put(&entry.this);
@@ -72,17 +73,9 @@ fn in_flight(state: &State) -> InFlight {
 
 fn link(view: &mut UsageView, state: &State) {
     let mut links = Links::default();
-    let mut groups: BTreeSet<LinkId> = BTreeSet::new();
-    for (_, row) in state.consumers() {
-        let Some(id) = row.link else { continue };
-        let Some(group) = state.link(id) else {
-            continue;
-        };
-        let link = Link { group: id, overlap: group.overlap.clone() };
-        links.join(row.uuid, &link, holds(state, row), key(row));
-        groups.insert(id);
-    }
+    let groups: BTreeSet<LinkId> = state.consumers().filter_map(|(_, row)| row.link).collect();
     for group in groups {
+        join(&mut links, state, group);
         links.share_out(&view.classes, group, |consumer| view.in_flight.is_migration(consumer));
         for &consumer in links.members_of(group) {
             if let Some(member) = links.member(consumer) {
@@ -91,6 +84,15 @@ fn link(view: &mut UsageView, state: &State) {
         }
     }
     view.links = links;
+}
+
+/// Puts the members of a group of the state into it; their shares are still to be worked out.
+pub(super) fn join(links: &mut Links, state: &State, id: LinkId) {
+    let Some(group) = state.link(id) else { return };
+    let link = Link { group: id, overlap: group.overlap.clone() };
+    for row in group.members.iter().filter_map(|&member| state.consumer(member)) {
+        links.join(row.uuid, &link, holds(state, row), key(row));
+    }
 }
 
 fn holds(state: &State, row: &Consumer) -> Amounts {

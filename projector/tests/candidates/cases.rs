@@ -17,7 +17,7 @@ fn sets(expected: &[&[&str]]) -> BTreeSet<BTreeSet<String>> {
     expected.iter().map(|names| strings(names).into_iter().collect()).collect()
 }
 
-/// Launchpad 1724613, 1731072: a host's own disk and a shared one are both offered.
+/// Case D1 (Launchpad 1724613, 1731072): a host's own disk and a shared one are both offered.
 #[test]
 fn local_and_shared_disk_are_both_offered() {
     let mut world = World::new();
@@ -33,7 +33,7 @@ fn local_and_shared_disk_are_both_offered() {
     assert_eq!(names(&found), sets(&[&["cn"], &["cn", "sh"]]));
 }
 
-/// Launchpad 1763907: sharing reaches only members of a common aggregate, also with `member_of`.
+/// Case D4 (Launchpad 1763907): sharing reaches only members of a common aggregate, also with `member_of`.
 #[test]
 fn member_of_does_not_connect_what_shares_no_aggregate() {
     let mut world = World::new();
@@ -51,7 +51,7 @@ fn member_of_does_not_connect_what_shares_no_aggregate() {
     assert_eq!(names(&world.plain(&asked)), sets(&[&["cn", "s1"]]));
 }
 
-/// Launchpad 1792503: a child's own aggregates count for it.
+/// Case D5 (Launchpad 1792503): a child's own aggregates count for it.
 #[test]
 fn aggregates_of_a_child_count_for_the_child() {
     let mut world = World::new();
@@ -80,7 +80,7 @@ fn two_branches() -> World {
     world
 }
 
-/// Launchpad 1771707: the provider that gives the resource has to have the trait.
+/// Case D6 (Launchpad 1771707): the provider that gives the resource has to have the trait.
 #[test]
 fn a_trait_on_one_branch_does_not_let_the_other_through() {
     let mut world = two_branches();
@@ -89,7 +89,7 @@ fn a_trait_on_one_branch_does_not_let_the_other_through() {
     assert_eq!(names(&world.plain(&asked)), sets(&[&["a"]]));
 }
 
-/// Story 2006068: mappings name each group, also if one provider serves two.
+/// Case D7 (story 2006068): mappings name each group, also if one provider serves two.
 #[test]
 fn mappings_name_each_group() {
     let mut world = two_branches();
@@ -104,7 +104,7 @@ fn mappings_name_each_group() {
     assert_eq!(world.count(&asked), 2);
 }
 
-/// No bug number: groups that fit one by one may not fit together, in capacity or `max_unit`.
+/// Case D15: groups that fit one by one may not fit together, in capacity or `max_unit`.
 #[test]
 fn amounts_of_all_groups_add_up() {
     let mut world = World::new();
@@ -119,7 +119,7 @@ fn amounts_of_all_groups_add_up() {
     assert_eq!(world.count(&query(&[("1", "VCPU:1"), ("2", "VCPU:1")])), 1);
 }
 
-/// No bug number: capacity is a product of doubles, cut off (100 * 0.29 holds 28).
+/// Case H5: capacity is a product of doubles, cut off (100 * 0.29 holds 28).
 #[test]
 fn capacity_is_cut_off_as_in_claims() {
     let offered = |total: u32, ratio: f64, amount: u32| {

@@ -37,7 +37,7 @@ fn five_hosts() -> World {
     world
 }
 
-/// Launchpad 1786519: an empty answer without a reason.
+/// Case F1 (Launchpad 1786519): an empty answer without a reason.
 #[test]
 fn each_condition_says_what_it_leaves() {
     let mut world = five_hosts();
@@ -71,7 +71,7 @@ fn each_condition_says_what_it_leaves() {
     assert_eq!(misses(&told, 0)[0], "h3 lacks CUSTOM_FOO");
 }
 
-/// Plenty is free in sum, but nowhere enough.
+/// Case F3: plenty is free in sum, but nowhere enough.
 #[test]
 fn the_free_sum_stands_beside_the_largest_gap() {
     let mut world = World::new();
@@ -89,7 +89,8 @@ fn the_free_sum_stands_beside_the_largest_gap() {
     assert_eq!(told.groups[0].near_misses.len(), 16);
 }
 
-/// Story 2006947: `max_unit` left at 1 made every larger request fail though there was room.
+/// Case H12 (story 2006947): `max_unit` left at 1 made every larger request fail though there
+/// was room.
 #[test]
 fn limits_of_one_allocation_are_named() {
     let mut world = World::new();

@@ -26,7 +26,7 @@ fn units(groups: usize) -> projector::candidates::Query {
     query(&groups)
 }
 
-/// Launchpad 2126751: eight groups on eight devices of one unit.
+/// Case E1 (Launchpad 2126751): eight groups on eight devices of one unit.
 #[test]
 fn combinations_that_cannot_fit_are_not_built() {
     let mut world = trees(1, 8);
@@ -83,7 +83,7 @@ fn a_search_without_end_is_cut_off() {
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
 }
 
-/// Launchpad 2070257: a limited answer is spread over the roots.
+/// Case D10 (Launchpad 2070257): a limited answer is spread over the roots.
 #[test]
 fn a_limited_answer_is_spread_over_roots() {
     let mut world = trees(3, 4);
@@ -106,7 +106,7 @@ fn a_limited_answer_is_spread_over_roots() {
     }
 }
 
-/// nova-specs pre-filter-disabled-computes: conditions come before the limit.
+/// Case E9 (nova-specs pre-filter-disabled-computes): conditions come before the limit.
 #[test]
 fn conditions_come_before_the_limit() {
     let mut world = World::new();
@@ -126,7 +126,7 @@ fn conditions_come_before_the_limit() {
     assert_eq!(world.count(&asked), 500);
 }
 
-/// The order is a function of the state, however the index came to be.
+/// Case I29: the order is a function of the state, however the index came to be.
 #[test]
 fn the_same_state_gives_the_same_order() {
     let mut world = trees(5, 3);

@@ -52,6 +52,29 @@ impl Cloud {
         answer["events"].as_array().expect("an answer has events").clone()
     }
 
+    /// A provider with inventories as Placement spells them, of which fields may be missing.
+    pub fn provider(&self, name: &str, parent: Option<&str>, inventories: &Value) -> String {
+        let uuid = topology::uuid(name).to_string();
+        self.accept(&json!([
+            {"create_provider": {"uuid": uuid, "name": name, "parent": parent}},
+            {"change_inventories": {"provider": uuid, "change": {"replace_all": inventories}}},
+        ]));
+        uuid
+    }
+
+    /// So many providers with these inventories, in few requests; their UUIDs.
+    pub fn fleet(&self, count: u32, inventories: &Value) -> Vec<String> {
+        let uuids: Vec<String> = (1..=count).map(host_uuid).collect();
+        let commands: Vec<Value> = (1..).zip(&uuids).flat_map(|(number, uuid)| [
+            json!({"create_provider": {"uuid": uuid, "name": format!("host{number}")}}),
+            json!({"change_inventories": {"provider": uuid, "change": {"replace_all": inventories}}}),
+        ]).collect();
+        for list in commands.chunks(BULK) {
+            self.accept(&list.into());
+        }
+        uuids
+    }
+
     /// Write a consumer's whole holding by Placement's PUT.
     pub fn put(&self, consumer: &str, holding: &Holding, generation: &Value) -> Answer {
         self.client.put(&format!("/allocations/{consumer}"), &body(holding, generation)).unwrap()
@@ -135,6 +158,14 @@ fn held_at(state: &Value, host: &str) -> u64 {
     let providers = state["providers"].as_array().expect("a state has providers");
     let provider = providers.iter().find(|provider| provider["uuid"] == host).unwrap();
     provider["inventories"][0]["held"].as_u64().expect("an inventory shows what is held")
+}
+
+/// Commands in one list of many: well below the limits of a group.
+pub const BULK: usize = 400;
+
+/// The UUID of provider number n of a fleet.
+fn host_uuid(number: u32) -> String {
+    format!("10000000-0000-4000-8000-{number:012x}")
 }
 
 /// A consumer's UUID; the same in each run.

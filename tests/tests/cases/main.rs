@@ -2,9 +2,18 @@
 //! is named by what it shows, and cites the case and the bug it comes from.
 #![allow(clippy::unwrap_used, missing_docs)]
 
+mod candidates;
 mod cloud;
+mod determinism;
+mod inventories;
 mod leaks;
+mod lists;
+mod metrics;
 mod races;
 mod readers;
+mod refusals;
 mod repeats;
 mod same_host;
+mod searches;
+mod trees;
+mod usages;

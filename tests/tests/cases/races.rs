@@ -1,5 +1,7 @@
 //! Generations of consumers that come and go (case C6).
 
+use std::collections::BTreeMap;
+use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -7,7 +9,13 @@ use serde_json::{Value, json};
 use system_tests::books;
 use system_tests::http::Client;
 
-use crate::cloud::{self, Cloud, consumer, release, vcpu};
+use crate::cloud::{self, Cloud, consumer, holding, release, vcpu};
+
+/// Clients that write and delete the same consumers.
+const CLIENTS: usize = 8;
+
+/// Writes of each.
+const WRITES: usize = 60;
 
 /// Releases that a follower answers with a claim.
 const ROUNDS: usize = 50;
@@ -63,6 +71,49 @@ fn who_sees_a_release_and_claims_at_once_is_never_refused() {
         follower.join().unwrap();
     });
     assert_eq!(cloud.kinds(&c1).len(), 1 + 2 * ROUNDS);
+}
+
+/// Placement may answer a DELETE with 500 while others write, on a deadlock of its database: here
+/// one writer decides, and each write is done, a conflict, or about nothing.
+#[test]
+fn deletes_while_others_write_are_never_a_fault_of_the_server() {
+    let cloud = Cloud::new();
+    let hosts: [String; 2] = cloud.hosts();
+    let both = holding(&[(&hosts[0], "VCPU", 1), (&hosts[1], "VCPU", 1)]);
+    let names: Vec<String> = (0..4).map(|number| consumer(&format!("C{number}"))).collect();
+    let start = Barrier::new(CLIENTS);
+    let statuses: BTreeMap<u16, usize> = thread::scope(|scope| {
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|number| {
+                let (cloud, both, names, start) = (&cloud, &both, &names, &start);
+                scope.spawn(move || {
+                    let client = cloud.server.client();
+                    start.wait();
+                    let mut statuses = Vec::new();
+                    for round in 0..WRITES {
+                        let path =
+                            format!("/allocations/{}", names[(number + round) % names.len()]);
+                        let answer = if (number + round) % 2 == 0 {
+                            client.delete(&path)
+                        } else {
+                            client.put(&path, &cloud::body(both, &Value::Null))
+                        };
+                        statuses.push(answer.unwrap().status);
+                    }
+                    statuses
+                })
+            })
+            .collect();
+        let mut counts = BTreeMap::new();
+        for status in clients.into_iter().flat_map(|client| client.join().unwrap()) {
+            *counts.entry(status).or_default() += 1;
+        }
+        counts
+    });
+    println!("{statuses:?}");
+    assert!(statuses.keys().all(|status| [204, 404, 409].contains(status)), "{statuses:?}");
+    books::check_providers(&cloud.client, &hosts);
+    cloud.verify();
 }
 
 /// Wait for the next event of a kind; its sequence.
