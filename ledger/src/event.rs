@@ -150,6 +150,53 @@ events! {
     Erased(Erased) = 1,
 }
 
+/// The pattern of the eight kinds whose body is an [`AllocationEvent`], for matches that name every
+/// kind. Who needs only the body has [`Event::allocations`].
+#[macro_export]
+macro_rules! allocation_event {
+    ($body:pat) => {
+        $crate::event::Event::Claimed($body)
+            | $crate::event::Event::DoubledUp($body)
+            | $crate::event::Event::MovedToMigration($body)
+            | $crate::event::Event::DestinationReleased($body)
+            | $crate::event::Event::Reverted($body)
+            | $crate::event::Event::Confirmed($body)
+            | $crate::event::Event::Released($body)
+            | $crate::event::Event::Reallocated($body)
+    };
+}
+
+impl Event {
+    /// What it says of allocations, a reshape's part about them included; none for kinds that
+    /// change none.
+    pub fn allocations(&self) -> Option<&AllocationEvent> {
+        match self {
+            allocation_event!(body) => Some(body),
+            Self::Reshaped(body) => Some(&body.allocations),
+            _ => None,
+        }
+    }
+
+    /// The providers whose own figures it changes: what they are, have or are used for.
+    pub fn providers(&self) -> Vec<ProviderUuid> {
+        let used = self.allocations().map_or(&[][..], |body| &body.providers);
+        let mut changed: Vec<ProviderUuid> = used.iter().map(|change| change.provider).collect();
+        match self {
+            Self::ProviderCreated(body) => changed.push(body.provider),
+            Self::ProviderUpdated(body) => changed.push(body.provider),
+            Self::ProviderDeleted(body) => changed.push(body.provider),
+            Self::InventoryChanged(body) => changed.push(body.provider),
+            Self::TraitsChanged(body) => changed.push(body.provider),
+            Self::AggregatesChanged(body) => changed.push(body.provider),
+            Self::Reshaped(body) => {
+                changed.extend(body.inventories.iter().map(|change| change.provider));
+            }
+            _ => {}
+        }
+        changed
+    }
+}
+
 /// The first record of every ledger.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Genesis {

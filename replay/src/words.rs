@@ -7,6 +7,7 @@ pub(crate) use causes::{cause_words, passed_over_words, shortage_words};
 use crate::names::Names;
 use crate::roles::{Role, kind_word, role_in};
 use crate::units::{amount, ratio};
+use ledger::allocation_event;
 use ledger::amounts::{Holding, Inventory, Resources};
 use ledger::command::Via;
 use ledger::event::{
@@ -18,14 +19,7 @@ use ledger::event::{
 pub(crate) fn event_words(event: &Event, names: &Names) -> String {
     match event {
         Event::Genesis(body) => format!("ledger {} begins", body.ledger_id),
-        Event::Claimed(body)
-        | Event::DoubledUp(body)
-        | Event::MovedToMigration(body)
-        | Event::DestinationReleased(body)
-        | Event::Reverted(body)
-        | Event::Confirmed(body)
-        | Event::Released(body)
-        | Event::Reallocated(body) => allocation_words(body, names),
+        allocation_event!(body) => allocation_words(body, names),
         Event::Reshaped(body) => {
             let inventories = body.inventories.iter().map(|change| {
                 format!(

@@ -4,6 +4,7 @@
 use super::consumer::{Allocation, Allocations, Consumer, ConsumerId};
 use super::provider::{Provider, ProviderInventory};
 use super::{Group, State};
+use crate::allocation_event;
 use crate::event::{
     AllocationEvent, ConsumerChange, Event, Genesis, InventoryChanged, ProviderChange,
     ProviderCreated, ProviderDeleted, ProviderUpdated,
@@ -29,14 +30,7 @@ impl State {
         self.position.recorded_at = now;
         match event {
             Event::Genesis(body) => self.apply_genesis(body, now),
-            Event::Claimed(body)
-            | Event::DoubledUp(body)
-            | Event::MovedToMigration(body)
-            | Event::DestinationReleased(body)
-            | Event::Reverted(body)
-            | Event::Confirmed(body)
-            | Event::Released(body)
-            | Event::Reallocated(body) => self.apply_allocations(body, now),
+            allocation_event!(body) => self.apply_allocations(body, now),
             Event::ProviderCreated(body) => self.apply_provider_created(body, now),
             Event::ProviderUpdated(body) => self.apply_provider_updated(body, now),
             Event::ProviderDeleted(body) => self.apply_provider_deleted(body),

@@ -16,6 +16,7 @@
 use async_nats::HeaderMap;
 use async_nats::header::{NATS_EXPECTED_LAST_SEQUENCE, NATS_EXPECTED_STREAM, NATS_MESSAGE_ID};
 use bytes::Bytes;
+use ledger::allocation_event;
 use ledger::event::Event;
 use ledger::ids::{ConsumerUuid, ProviderUuid};
 use ledger::record::Record;
@@ -105,14 +106,7 @@ fn about(record: &Record) -> About {
         return About::Other;
     };
     match event {
-        Event::Claimed(body)
-        | Event::DoubledUp(body)
-        | Event::MovedToMigration(body)
-        | Event::DestinationReleased(body)
-        | Event::Reverted(body)
-        | Event::Confirmed(body)
-        | Event::Released(body)
-        | Event::Reallocated(body) => {
+        allocation_event!(body) => {
             About::Consumers(body.consumers.iter().map(|change| change.consumer).collect())
         }
         Event::Rejected(body) => {

@@ -5,6 +5,7 @@ use super::{ClassUsage, ProviderUsage, UsageView, in_flight};
 use crate::ProjectionError;
 use crate::class_names::{ClassNames, ClassNumber};
 use crate::links::Amounts;
+use ledger::allocation_event;
 use ledger::event::{AllocationEvent, ConsumerChange, Event, InventoryChanged, ProviderChange};
 use ledger::ids::{ConsumerUuid, LinkId, ProviderUuid};
 use std::collections::BTreeSet;
@@ -25,14 +26,7 @@ impl UsageView {
 
     fn fold(&mut self, event: &Event) -> Fits {
         match event {
-            Event::Claimed(body)
-            | Event::DoubledUp(body)
-            | Event::MovedToMigration(body)
-            | Event::DestinationReleased(body)
-            | Event::Reverted(body)
-            | Event::Confirmed(body)
-            | Event::Released(body)
-            | Event::Reallocated(body) => self.allocations(body),
+            allocation_event!(body) => self.allocations(body),
             Event::ProviderCreated(body) => {
                 let row = ProviderUsage { generation: body.generation, classes: Vec::new() };
                 self.providers.insert(body.provider, Arc::new(row));
