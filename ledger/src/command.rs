@@ -1,5 +1,11 @@
 //! Commands: wishes in the imperative. Each is decided in the file of `commands/` named for it.
 
+mod add_inventory;
+mod letting_go;
+
+pub use add_inventory::AddInventory;
+pub use letting_go::{ReleaseAndReserve, ReleasePart};
+
 use crate::amounts::{Holding, Inventory};
 use crate::ids::{ConsumerUuid, MoveId, ProviderUuid};
 use serde::{Deserialize, Serialize};
@@ -49,6 +55,12 @@ pub enum Command {
     Revert(Revert),
     /// Let go of everything a consumer holds.
     Release(Release),
+    /// Let go of a part of what a consumer holds.
+    ReleasePart(ReleasePart),
+    /// Let go of everything a consumer holds, and keep the provider back from others, at once.
+    ReleaseAndReserve(ReleaseAndReserve),
+    /// Change an inventory by so much, whatever it is now.
+    AddInventory(AddInventory),
     /// Change an option that decisions depend on.
     ChangeSettings(ChangeSettings),
     /// Put on record that a search found nothing. The server's own: nobody sends it.
@@ -425,7 +437,10 @@ impl Command {
                 _ => 1,
             },
             // What they take away may be long, too.
-            Self::SetTraits(_) | Self::SetAggregates(_) | Self::Reshape(_) => usize::MAX,
+            Self::SetTraits(_)
+            | Self::SetAggregates(_)
+            | Self::Reshape(_)
+            | Self::ReleaseAndReserve(_) => usize::MAX,
             Self::ReplaceAllocations(it) => writes(&it.consumers),
             Self::Claim(it) => options(&it.options),
             Self::DoubleUp(it) => options(&it.options),
@@ -447,6 +462,8 @@ impl Command {
             Self::Confirm(it) => vec![it.consumer],
             Self::Revert(it) => vec![it.consumer],
             Self::Release(it) => vec![it.consumer],
+            Self::ReleasePart(it) => vec![it.consumer],
+            Self::ReleaseAndReserve(it) => vec![it.consumer],
             _ => Vec::new(),
         }
     }
@@ -493,6 +510,9 @@ impl Command {
             Self::Confirm(_) => "confirm",
             Self::Revert(_) => "revert",
             Self::Release(_) => "release",
+            Self::ReleasePart(_) => "release_part",
+            Self::ReleaseAndReserve(_) => "release_and_reserve",
+            Self::AddInventory(_) => "add_inventory",
             Self::ChangeSettings(_) => "change_settings",
             Self::NoteFailedSearch(_) => "note_failed_search",
         }

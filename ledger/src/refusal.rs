@@ -184,6 +184,26 @@ pub enum Cause {
         /// Who.
         consumer: ConsumerUuid,
     },
+    /// The consumer holds less of a class on a provider than it was to let go of.
+    HoldsLess {
+        /// Who.
+        consumer: ConsumerUuid,
+        /// Where.
+        provider: ProviderUuid,
+        /// Of what.
+        class: String,
+        /// What it holds there.
+        held: u32,
+        /// What it was to let go of.
+        asked: u32,
+    },
+    /// The consumer holds nothing of the provider.
+    HoldsNothingThere {
+        /// Who.
+        consumer: ConsumerUuid,
+        /// Where.
+        provider: ProviderUuid,
+    },
     /// No move of that consumer is on record.
     MoveNotFound {
         /// Who.
@@ -239,6 +259,8 @@ impl Cause {
                 | Self::NoOptionFits
                 | Self::MoveState { .. }
                 | Self::HoldsAlready { .. }
+                | Self::HoldsLess { .. }
+                | Self::HoldsNothingThere { .. }
         )
     }
 }

@@ -110,6 +110,12 @@ fn sentence(refusal: &Refusal) -> String {
         Cause::HoldsAlready { consumer } => {
             format!("The consumer {consumer} holds something already.")
         }
+        Cause::HoldsLess { consumer, provider, class, held, asked } => {
+            format!("The consumer {consumer} holds {held} of {class} on {provider}, not {asked}.")
+        }
+        Cause::HoldsNothingThere { consumer, provider } => {
+            format!("The consumer {consumer} holds nothing of the provider {provider}.")
+        }
         Cause::MoveNotFound { consumer } => format!("No move of {consumer} is on record."),
         Cause::MoveState { move_id, state, wanted } => {
             format!("The move {move_id} is {}: it cannot {wanted}.", state.name())

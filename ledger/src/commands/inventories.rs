@@ -107,7 +107,7 @@ fn before(state: &State, row: &Provider, class: &str) -> Option<Inventory> {
     row.inventory(id).map(|row| row.inventory)
 }
 
-fn written(
+pub(super) fn written(
     state: &State,
     row: &Provider,
     class: &str,
@@ -123,7 +123,11 @@ pub(super) fn known_class(state: &State, class: &str) -> Result<(), Cause> {
     }
 }
 
-fn refuse_in_use(state: &State, row: &Provider, goes: impl Fn(&str) -> bool) -> Result<(), Cause> {
+pub(super) fn refuse_in_use(
+    state: &State,
+    row: &Provider,
+    goes: impl Fn(&str) -> bool,
+) -> Result<(), Cause> {
     let classes: Vec<String> = row
         .inventories
         .iter()

@@ -1,6 +1,7 @@
 //! One file for each command, with its tests beside it. What several need is in `plan` (who holds
 //! what after a command, and whether it fits) and `naming` (what plain Placement traffic means).
 
+mod add_inventory;
 mod aggregates;
 mod claim;
 mod confirm;
@@ -14,6 +15,8 @@ mod options;
 mod plan;
 mod providers;
 mod release;
+mod release_and_reserve;
+mod release_part;
 mod replace_allocations;
 mod reschedule;
 mod reshape;
@@ -57,6 +60,9 @@ pub(crate) fn decide(draft: &mut Draft<'_>, command: &Command) -> Decision {
         Command::Confirm(it) => confirm::decide(draft, it),
         Command::Revert(it) => revert::decide(draft, it),
         Command::Release(it) => release::decide(draft, it),
+        Command::ReleasePart(it) => release_part::decide(draft, it),
+        Command::ReleaseAndReserve(it) => release_and_reserve::decide(draft, it),
+        Command::AddInventory(it) => add_inventory::decide(draft, it),
         Command::ChangeSettings(it) => settings::change(draft, it),
         Command::NoteFailedSearch(it) => note_failed_search::decide(draft, it),
     }

@@ -21,6 +21,8 @@ pub(super) fn check(command: &Command) -> Result<(), Cause> {
         Command::Reschedule(it) => reason(Some(&it.reason)),
         Command::Revert(it) => reason(it.reason.as_deref()),
         Command::Release(it) => reason(it.reason.as_deref()),
+        Command::ReleasePart(it) => reason(it.reason.as_deref()),
+        Command::ReleaseAndReserve(it) => reason(it.reason.as_deref()),
         _ => Ok(()),
     }
 }

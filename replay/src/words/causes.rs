@@ -17,6 +17,13 @@ pub(crate) fn cause_words(cause: &Cause, names: &Names) -> String {
         }
         Cause::HoldsNothing { consumer } => format!("consumer {consumer} holds nothing"),
         Cause::HoldsAlready { consumer } => format!("consumer {consumer} holds something already"),
+        Cause::HoldsLess { consumer, provider, class, held, asked } => {
+            let place = names.provider(*provider);
+            format!("consumer {consumer} holds {held} of {class} on {place}, not {asked}")
+        }
+        Cause::HoldsNothingThere { consumer, provider } => {
+            format!("consumer {consumer} holds nothing of {}", names.provider(*provider))
+        }
         Cause::MoveNotFound { consumer } => format!("no move of consumer {consumer} is on record"),
         Cause::MoveState { move_id, state, wanted } => {
             format!("move {move_id} is {}, so it cannot {wanted}", state.name())

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod cloud;
+mod inventories;
 mod leaks;
 mod races;
 mod readers;
