@@ -2,9 +2,11 @@
 
 mod add_inventory;
 mod letting_go;
+mod retire;
 
 pub use add_inventory::AddInventory;
 pub use letting_go::{ReleaseAndReserve, ReleasePart};
+pub use retire::{Retire, Unretire, WhichProviders};
 
 use crate::amounts::{Holding, Inventory};
 use crate::ids::{ConsumerUuid, MoveId, ProviderUuid};
@@ -61,6 +63,10 @@ pub enum Command {
     ReleaseAndReserve(ReleaseAndReserve),
     /// Change an inventory by so much, whatever it is now.
     AddInventory(AddInventory),
+    /// Remove providers, at once or when they are free.
+    Retire(Retire),
+    /// Take back the wish that a provider or its inventories go when they are free.
+    Unretire(Unretire),
     /// Change an option that decisions depend on.
     ChangeSettings(ChangeSettings),
     /// Put on record that a search found nothing. The server's own: nobody sends it.
@@ -150,6 +156,11 @@ pub enum InventoryChange {
     Delete(String),
     /// All go.
     DeleteAll,
+    /// The new set takes the place of the old, but a class in use that is not in it is only not
+    /// offered any more, and goes when it is free. One that is in it stays, whatever was wished.
+    ReplaceWhenFree(BTreeMap<String, Inventory>),
+    /// A class is not offered any more, and goes when it is free.
+    DeleteWhenFree(String),
 }
 
 /// See [`Command::SetTraits`].
@@ -433,14 +444,16 @@ impl Command {
         match self {
             Self::ChangeInventories(it) => match &it.change {
                 InventoryChange::ReplaceAll(all) => 1 + all.len(),
-                InventoryChange::DeleteAll => usize::MAX,
+                InventoryChange::DeleteAll | InventoryChange::ReplaceWhenFree(_) => usize::MAX,
                 _ => 1,
             },
             // What they take away may be long, too.
             Self::SetTraits(_)
             | Self::SetAggregates(_)
             | Self::Reshape(_)
-            | Self::ReleaseAndReserve(_) => usize::MAX,
+            | Self::ReleaseAndReserve(_)
+            | Self::Retire(_)
+            | Self::Unretire(_) => usize::MAX,
             Self::ReplaceAllocations(it) => writes(&it.consumers),
             Self::Claim(it) => options(&it.options),
             Self::DoubleUp(it) => options(&it.options),
@@ -513,6 +526,8 @@ impl Command {
             Self::ReleasePart(_) => "release_part",
             Self::ReleaseAndReserve(_) => "release_and_reserve",
             Self::AddInventory(_) => "add_inventory",
+            Self::Retire(_) => "retire",
+            Self::Unretire(_) => "unretire",
             Self::ChangeSettings(_) => "change_settings",
             Self::NoteFailedSearch(_) => "note_failed_search",
         }

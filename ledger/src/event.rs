@@ -120,6 +120,8 @@ events! {
     ProviderDeleted(ProviderDeleted) = 1,
     /// A provider's inventories changed.
     InventoryChanged(InventoryChanged) = 1,
+    /// A provider, or some of what it has, is to go once nobody holds anything of it, or no longer.
+    RetirementChanged(RetirementChanged) = 1,
     /// A provider's traits changed.
     TraitsChanged(TraitsChanged) = 1,
     /// A provider's aggregates changed.
@@ -186,6 +188,7 @@ impl Event {
             Self::ProviderUpdated(body) => changed.push(body.provider),
             Self::ProviderDeleted(body) => changed.push(body.provider),
             Self::InventoryChanged(body) => changed.push(body.provider),
+            Self::RetirementChanged(body) => changed.push(body.provider),
             Self::TraitsChanged(body) => changed.push(body.provider),
             Self::AggregatesChanged(body) => changed.push(body.provider),
             Self::Reshaped(body) => {
@@ -475,6 +478,32 @@ pub struct InventoryBeforeAfter {
     pub before: Option<Inventory>,
     /// After.
     pub after: Option<Inventory>,
+}
+
+/// See [`Event::RetirementChanged`]. The provider's generation does not move: what it has stays as
+/// it is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RetirementChanged {
+    /// Which.
+    pub provider: ProviderUuid,
+    /// Before.
+    pub before: Wishes,
+    /// After.
+    pub after: Wishes,
+    /// Why, if the caller said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// What of a provider goes once nobody holds anything of it. It is not offered any more.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wishes {
+    /// The provider itself.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub whole: bool,
+    /// Its inventories of these classes, in the order of class numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<String>,
 }
 
 /// See [`Event::TraitsChanged`].

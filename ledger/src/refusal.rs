@@ -41,6 +41,9 @@ pub enum Cause {
     Capacity,
     /// `min_unit`, `max_unit` or `step_size` forbids the amount; see the shortages.
     Constraint,
+    /// A provider or inventory is to go once it is free, so that no more of it can be claimed; see
+    /// the shortages.
+    Retiring,
     /// A provider has no inventory of a class.
     NoInventory {
         /// The classes: all of the request if the providers have none of them, else the one.
@@ -84,6 +87,17 @@ pub enum Cause {
     ProviderHasChildren,
     /// The provider has allocations.
     ProviderInUse,
+    /// Providers that were to go all at once cannot: some have allocations, or children that stay.
+    CannotRetire {
+        /// How many were to go.
+        total: u64,
+        /// How many of them have allocations.
+        in_use: u64,
+        /// How many of them have children that stay.
+        with_children: u64,
+        /// The first of both, at most [`crate::limits::PROVIDERS_TOLD`].
+        providers: Vec<ProviderUuid>,
+    },
     /// The provider's generation is not what the caller thinks.
     ProviderGeneration {
         /// Whose.
@@ -255,6 +269,8 @@ impl Cause {
             self,
             Self::Capacity
                 | Self::Constraint
+                | Self::Retiring
+                | Self::CannotRetire { .. }
                 | Self::NoInventory { .. }
                 | Self::NoOptionFits
                 | Self::MoveState { .. }
@@ -295,6 +311,8 @@ pub enum ShortageCause {
     StepSize(u32),
     /// The provider has no inventory of the class.
     NoInventory,
+    /// The inventory, or its provider, is to go once it is free.
+    Retiring,
 }
 
 /// An option that did not fit.

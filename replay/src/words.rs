@@ -12,7 +12,7 @@ use ledger::amounts::{Holding, Inventory, Resources};
 use ledger::command::Via;
 use ledger::event::{
     AllocationEvent, ConsumerChange, Event, Finding, InventoryBeforeAfter, Move, MoveState,
-    Overlap, Unchanged,
+    Overlap, Unchanged, Wishes,
 };
 
 /// What an event says, on one line.
@@ -32,6 +32,15 @@ pub(crate) fn event_words(event: &Event, names: &Names) -> String {
         }
         Event::InventoryChanged(body) => {
             format!("{} {}", names.provider(body.provider), inventories_words(&body.changes))
+        }
+        Event::RetirementChanged(body) => {
+            let place = names.provider(body.provider);
+            let (before, after) = (wishes_words(&body.before), wishes_words(&body.after));
+            let reason = body.reason.as_ref().map(|reason| format!("; reason: {reason}"));
+            format!(
+                "{place}: goes once it is free: {before} -> {after}{}",
+                reason.unwrap_or_default()
+            )
         }
         Event::TraitsChanged(body) => {
             format!(
@@ -94,6 +103,12 @@ fn search_words(body: &ledger::event::SearchFailed) -> String {
     });
     let told = joined(groups, " | ");
     format!("nothing found at event {} for {}{cut}: {told}", body.searched_at, body.query)
+}
+
+fn wishes_words(wishes: &Wishes) -> String {
+    let whole = wishes.whole.then(|| "the provider".to_owned());
+    let all: Vec<String> = whole.into_iter().chain(wishes.classes.iter().cloned()).collect();
+    if all.is_empty() { "nothing".into() } else { all.join(", ") }
 }
 
 fn rejected_words(body: &ledger::event::Rejected, names: &Names) -> String {

@@ -33,6 +33,7 @@ struct Row<'a> {
     created_at: String,
     updated_at: Option<String>,
     inventories: BTreeMap<&'a str, Figures>,
+    retiring: bool,
     traits: Vec<&'a str>,
     aggregates: Vec<&'a str>,
 }
@@ -45,6 +46,8 @@ struct Figures {
     capacity: i64,
     held: u64,
     free: i64,
+    /// It goes once nobody holds anything of it.
+    retiring: bool,
 }
 
 /// `GET /ledger/v1/providers`: in the order of uuids; `after` (a uuid) and `limit`. All rows of a
@@ -83,6 +86,7 @@ fn row<'a>(view: &'a State, provider: &'a Provider) -> Row<'a> {
         created_at: provider.created_at.to_string(),
         updated_at: provider.updated_at.map(|time| time.to_string()),
         inventories: inventories.collect(),
+        retiring: provider.retiring,
         traits: provider.traits.iter().map(|id| &**view.traits().name(*id)).collect(),
         aggregates: provider.aggregates.iter().map(|id| &**view.aggregates().name(*id)).collect(),
     }
@@ -90,5 +94,11 @@ fn row<'a>(view: &'a State, provider: &'a Provider) -> Row<'a> {
 
 fn figures(row: &ProviderInventory) -> Figures {
     let capacity = row.inventory.capacity_shown();
-    Figures { inventory: row.inventory, capacity, held: row.held, free: row.free() }
+    Figures {
+        inventory: row.inventory,
+        capacity,
+        held: row.held,
+        free: row.free(),
+        retiring: row.retiring,
+    }
 }

@@ -42,6 +42,10 @@ pub(super) fn told(refusal: &Refusal, about: About<'_>) -> Option<Failure> {
         }
         (Cause::Constraint, _) => Some(short(refusal, "violate inventory constraints.")),
         (Cause::Capacity, _) => Some(short(refusal, "exceed the capacity.")),
+        // Nothing of it is offered any more: for Placement's clients there is no capacity left.
+        (Cause::Retiring, _) => {
+            Some(short(refusal, "exceed the capacity, which is being retired."))
+        }
         (Cause::InventoryInUse { classes }, About::Reshape(reshape)) => {
             Some(in_use(classes, refusal, reshape))
         }

@@ -55,6 +55,17 @@ fn sentence(refusal: &Refusal) -> String {
             let providers: Vec<String> = providers.iter().map(ToString::to_string).collect();
             format!("There is no inventory of {} on {}.", classes.join(", "), providers.join(", "))
         }
+        Cause::Retiring => match refusal.shortages.first() {
+            Some(short) => format!(
+                "{} of {} goes once it is free: no more of it can be claimed.",
+                short.class, short.provider
+            ),
+            None => "It goes once it is free: no more of it can be claimed.".to_owned(),
+        },
+        Cause::CannotRetire { total, in_use, with_children, .. } => format!(
+            "Of {total} providers {in_use} have allocations and {with_children} have children that stay; none was \
+             removed."
+        ),
         Cause::NoOptionFits => format!("None of the {} options fits.", refusal.passed_over.len()),
         Cause::ProviderNotFound { provider } => {
             format!("There is no resource provider {provider}.")

@@ -23,6 +23,8 @@ pub(super) fn check(command: &Command) -> Result<(), Cause> {
         Command::Release(it) => reason(it.reason.as_deref()),
         Command::ReleasePart(it) => reason(it.reason.as_deref()),
         Command::ReleaseAndReserve(it) => reason(it.reason.as_deref()),
+        Command::Retire(it) => reason(it.reason.as_deref()),
+        Command::Unretire(it) => reason(it.reason.as_deref()),
         _ => Ok(()),
     }
 }

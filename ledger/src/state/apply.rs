@@ -7,7 +7,7 @@ use super::{Group, State};
 use crate::allocation_event;
 use crate::event::{
     AllocationEvent, ConsumerChange, Event, Genesis, InventoryChanged, ProviderChange,
-    ProviderCreated, ProviderDeleted, ProviderUpdated,
+    ProviderCreated, ProviderDeleted, ProviderUpdated, RetirementChanged,
 };
 use crate::ids::{ConsumerUuid, LinkId, ProviderUuid};
 use crate::time::Timestamp;
@@ -35,6 +35,7 @@ impl State {
             Event::ProviderUpdated(body) => self.apply_provider_updated(body, now),
             Event::ProviderDeleted(body) => self.apply_provider_deleted(body),
             Event::InventoryChanged(body) => self.apply_inventory(body, now),
+            Event::RetirementChanged(body) => self.apply_retirement(body),
             Event::TraitsChanged(body) => {
                 let id = self.known(body.provider);
                 self.change_traits(id, &body.added, &body.removed);
@@ -238,6 +239,7 @@ impl State {
                 inventories: Vec::new(),
                 traits: Arc::new([]),
                 aggregates: Arc::new([]),
+                retiring: false,
             },
         );
         let twice = self.provider_names.insert(name, id);
@@ -282,6 +284,7 @@ impl State {
         let id = self.known(body.provider);
         assert!(!self.is_held(id), "a provider in use is deleted");
         let row = self.providers.remove(&body.provider.0).expect("known providers have rows");
+        self.retiring.remove(&id);
         self.provider_names.remove(&*row.name);
         if let Some(parent) = row.parent {
             self.children.remove(&(parent, id));
@@ -318,6 +321,8 @@ impl State {
                 held: 0,
                 created_at: now,
                 updated_at: None,
+                retiring: false,
+                closed: provider.retiring,
             });
             provider.inventories.sort_unstable_by_key(|row| row.class);
             self.classes.add_user(class);
@@ -334,7 +339,27 @@ impl State {
             };
             let gone = provider.inventories.remove(at);
             assert_eq!(gone.held, 0, "an inventory in use is removed");
+            if gone.retiring && !provider.has_wishes() {
+                self.retiring.remove(&id);
+            }
             self.classes.drop_user(class);
+        }
+    }
+
+    fn apply_retirement(&mut self, body: &RetirementChanged) {
+        let id = self.known(body.provider);
+        let wished: Vec<u32> =
+            body.after.classes.iter().map(|name| self.class_known(name)).collect();
+        let provider = self.providers.change(id).expect("known providers have rows");
+        provider.retiring = body.after.whole;
+        for row in &mut provider.inventories {
+            row.retiring = wished.contains(&row.class);
+            row.closed = row.retiring || body.after.whole;
+        }
+        if provider.has_wishes() {
+            self.retiring.insert(id);
+        } else {
+            self.retiring.remove(&id);
         }
     }
 

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 /// Goes up whenever the stream, or how events are folded, changes.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 
 const MAGIC: &[u8; 8] = b"ALLOCKPT";
 const DIRECTORY: &str = "checkpoints";
@@ -249,6 +249,9 @@ impl State {
             self.provider_names.insert(Arc::clone(&row.name), id);
             if let Some(parent) = row.parent {
                 self.children.insert((parent, id));
+            }
+            if row.has_wishes() {
+                self.retiring.insert(id);
             }
         }
         let mut pairs: Vec<(u32, u32)> = self

@@ -48,6 +48,8 @@ pub struct State {
     providers: Slots<Provider>,
     provider_names: Map<Arc<str>, ProviderId>,
     children: imbl::OrdSet<(ProviderId, ProviderId)>,
+    /// Those of which something goes once it is free.
+    retiring: imbl::OrdSet<ProviderId>,
     consumers: Slots<Consumer>,
     holders: imbl::OrdSet<(ProviderId, ConsumerId)>,
     moves: Moves,
@@ -252,6 +254,11 @@ impl State {
     /// The numbers of a provider's children.
     pub fn children(&self, parent: ProviderId) -> impl Iterator<Item = ProviderId> + '_ {
         self.children.range((parent, 0)..=(parent, u32::MAX)).map(|&(_, child)| child)
+    }
+
+    /// The providers that go, or some of whose inventories go, once nobody holds anything of them.
+    pub fn retiring(&self) -> impl ExactSizeIterator<Item = ProviderId> + '_ {
+        self.retiring.iter().copied()
     }
 
     /// A provider and everything below it.

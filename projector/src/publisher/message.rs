@@ -116,6 +116,7 @@ fn about(record: &Record) -> About {
         Event::ProviderUpdated(body) => About::Provider(body.provider),
         Event::ProviderDeleted(body) => About::Provider(body.provider),
         Event::InventoryChanged(body) => About::Provider(body.provider),
+        Event::RetirementChanged(body) => About::Provider(body.provider),
         Event::TraitsChanged(body) => About::Provider(body.provider),
         Event::AggregatesChanged(body) => About::Provider(body.provider),
         Event::Reshaped(body) => match body.inventories.as_slice() {

@@ -51,6 +51,7 @@ impl UsageView {
                 body.inventories.iter().try_for_each(|change| self.drop_inventories(change))
             }
             Event::Genesis(_)
+            | Event::RetirementChanged(_)
             | Event::TraitCreated(_)
             | Event::TraitDeleted(_)
             | Event::ResourceClassCreated(_)

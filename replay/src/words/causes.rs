@@ -9,6 +9,14 @@ pub(crate) fn cause_words(cause: &Cause, names: &Names) -> String {
     match cause {
         Cause::Capacity => "not enough capacity".into(),
         Cause::Constraint => "min_unit, max_unit or step_size forbids the amount".into(),
+        Cause::Retiring => "it goes once it is free, and no more of it can be claimed".into(),
+        Cause::CannotRetire { total, in_use, with_children, providers } => {
+            let told: Vec<_> = providers.iter().map(|&provider| names.provider(provider)).collect();
+            format!(
+                "of {total} providers {in_use} are in use and {with_children} have children that stay: {}",
+                told.join(", ")
+            )
+        }
         Cause::NoOptionFits => "none of the options fits".into(),
         Cause::NoInventory { classes, providers } => {
             let providers: Vec<_> =
@@ -75,6 +83,7 @@ pub(crate) fn shortage_words(shortage: &Shortage, names: &Names) -> String {
         ShortageCause::StepSize(limit) => {
             format!("{place}: {needed} is no multiple of step_size {limit}")
         }
+        ShortageCause::Retiring => format!("{place}: it goes once it is free"),
         ShortageCause::NoInventory => format!("{place}: there is no inventory of it"),
     }
 }

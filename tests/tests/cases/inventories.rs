@@ -121,3 +121,64 @@ fn additions_at_once_never_conflict() {
     cloud.client.put(&inventories, &before).unwrap().expect(409);
     cloud.verify();
 }
+
+/// Case H7 (bug 2115905): a device that the report lacks while it is in use.
+#[test]
+fn a_device_in_use_goes_by_itself_when_it_is_free() {
+    let cloud = Cloud::new();
+    let [pci1, pci2] = ["PCI1", "PCI2"].map(|name| cloud.host(name, &[("VGPU", 1)]));
+    let i1 = consumer("I1");
+    cloud.accept(&claim(&i1, &holding(&[(&pci1, "VGPU", 1)])));
+    let report = json!([
+        {"change_inventories": {"provider": pci2, "change": {"replace_all": {"VGPU": {"total": 2}}}}},
+        {"retire": {"which": {"providers": [pci1]}, "when_free": true}},
+    ]);
+    assert_eq!(cloud.accept(&report).len(), 2);
+    assert_eq!(offered(&cloud), BTreeSet::from([pci2.clone()]));
+    let refused = cloud.put(&consumer("I2"), &holding(&[(&pci1, "VGPU", 1)]), &Value::Null);
+    assert_eq!(refused.expect(409).json()["errors"][0]["cause"], "retiring");
+    cloud.client.read(&format!("/resource_providers/{pci1}"));
+    // A plain DELETE frees it as well as any command.
+    cloud.client.delete(&format!("/allocations/{i1}")).unwrap().expect(204);
+    cloud.client.get(&format!("/resource_providers/{pci1}")).unwrap().expect(404);
+    assert_eq!(offered(&cloud), BTreeSet::from([pci2]));
+    cloud.verify();
+}
+
+/// The providers that a search for one VGPU finds.
+fn offered(cloud: &Cloud) -> BTreeSet<String> {
+    let answer = cloud.client.read("/allocation_candidates?resources=VGPU:1");
+    let found = answer["allocation_requests"].as_array().unwrap().clone();
+    let places = found.iter().map(|one| one["allocations"].as_object().unwrap().clone());
+    places.flat_map(|place| place.into_iter().map(|(provider, _)| provider)).collect()
+}
+
+/// Case B18 (bug 1811726): the providers of a service go all at once, or those in use are named.
+#[test]
+fn the_providers_of_a_service_go_all_at_once_or_not_at_all() {
+    const NODES: usize = 300;
+    let cloud = Cloud::new();
+    let nodes: Vec<String> =
+        (0..NODES).map(|node| cloud.host(&format!("S{node}"), &[("VCPU", 1)])).collect();
+    for node in [7, 200] {
+        cloud.accept(&claim(&consumer(&format!("I{node}")), &vcpu(&nodes[node], 1)));
+    }
+    let retire = json!({"retire": {"which": {"providers": nodes}}});
+    let refused = cloud.send(&retire).expect(409).json()["errors"][0].clone();
+    assert_eq!(refused["cause"], "cannot_retire", "{refused}");
+    assert_eq!((refused["total"].as_u64(), refused["in_use"].as_u64()), (Some(300), Some(2)));
+    let named: BTreeSet<&str> =
+        refused["providers"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert_eq!(named, BTreeSet::from([&*nodes[7], &*nodes[200]]));
+    for node in [7, 200] {
+        cloud.client.delete(&format!("/allocations/{}", consumer(&format!("I{node}")))).unwrap();
+    }
+    let events = cloud.accept(&retire);
+    assert_eq!(events.len(), NODES);
+    let groups: BTreeSet<u64> =
+        events.iter().map(|event| event["header"]["group_first"].as_u64().unwrap()).collect();
+    assert_eq!(groups.len(), 1, "one group");
+    let left = cloud.client.read("/resource_providers");
+    assert_eq!(left["resource_providers"].as_array().map(Vec::len), Some(0));
+    cloud.verify();
+}
