@@ -2,10 +2,12 @@
 
 mod add_inventory;
 mod letting_go;
+mod quota;
 mod retire;
 
 pub use add_inventory::AddInventory;
 pub use letting_go::{ReleaseAndReserve, ReleasePart};
+pub use quota::{Limit, SetQuota};
 pub use retire::{Retire, Unretire, WhichProviders};
 
 use crate::amounts::{Holding, Inventory};
@@ -67,6 +69,8 @@ pub enum Command {
     Retire(Retire),
     /// Take back the wish that a provider or its inventories go when they are free.
     Unretire(Unretire),
+    /// Limit what a project, or each project, holds.
+    SetQuota(SetQuota),
     /// Change an option that decisions depend on.
     ChangeSettings(ChangeSettings),
     /// Put on record that a search found nothing. The server's own: nobody sends it.
@@ -454,6 +458,7 @@ impl Command {
             | Self::ReleaseAndReserve(_)
             | Self::Retire(_)
             | Self::Unretire(_) => usize::MAX,
+            Self::SetQuota(it) => 1 + it.limits.len(),
             Self::ReplaceAllocations(it) => writes(&it.consumers),
             Self::Claim(it) => options(&it.options),
             Self::DoubleUp(it) => options(&it.options),
@@ -528,6 +533,7 @@ impl Command {
             Self::AddInventory(_) => "add_inventory",
             Self::Retire(_) => "retire",
             Self::Unretire(_) => "unretire",
+            Self::SetQuota(_) => "set_quota",
             Self::ChangeSettings(_) => "change_settings",
             Self::NoteFailedSearch(_) => "note_failed_search",
         }

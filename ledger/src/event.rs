@@ -6,7 +6,7 @@
 //! they make MessagePack ambiguous.
 
 use crate::amounts::{Holding, Inventory};
-use crate::command::{MoveKind, OverlapClasses, Via};
+use crate::command::{Limit, MoveKind, OverlapClasses, Via};
 use crate::ids::{ConsumerUuid, LedgerId, LinkId, MoveId, ProviderUuid};
 use crate::record::Hash;
 use crate::refusal::{Cause, PassedOver, Shortage};
@@ -122,6 +122,8 @@ events! {
     InventoryChanged(InventoryChanged) = 1,
     /// A provider, or some of what it has, is to go once nobody holds anything of it, or no longer.
     RetirementChanged(RetirementChanged) = 1,
+    /// Limits of what a project, or each project, holds changed.
+    QuotaChanged(QuotaChanged) = 1,
     /// A provider's traits changed.
     TraitsChanged(TraitsChanged) = 1,
     /// A provider's aggregates changed.
@@ -504,6 +506,27 @@ pub struct Wishes {
     /// Its inventories of these classes, in the order of class numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub classes: Vec<String>,
+}
+
+/// See [`Event::QuotaChanged`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct QuotaChanged {
+    /// Whose limits; none: those of every project that has none of its own for the class.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project_id: Option<String>,
+    /// Each limit that changed.
+    pub limits: Vec<LimitChange>,
+}
+
+/// A limit before and after; none: there is none.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LimitChange {
+    /// The resource class.
+    pub class: String,
+    /// Before.
+    pub before: Option<Limit>,
+    /// After.
+    pub after: Option<Limit>,
 }
 
 /// See [`Event::TraitsChanged`].

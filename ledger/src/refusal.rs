@@ -87,6 +87,19 @@ pub enum Cause {
     ProviderHasChildren,
     /// The provider has allocations.
     ProviderInUse,
+    /// A project would hold more of a class than it may.
+    Quota {
+        /// Whose.
+        project_id: String,
+        /// Of what.
+        class: String,
+        /// How much it may hold, in the class's unit.
+        limit: u64,
+        /// How much it holds now.
+        held: u64,
+        /// How much it would hold.
+        after: u64,
+    },
     /// Providers that were to go all at once cannot: some have allocations, or children that stay.
     CannotRetire {
         /// How many were to go.
@@ -271,6 +284,7 @@ impl Cause {
                 | Self::Constraint
                 | Self::Retiring
                 | Self::CannotRetire { .. }
+                | Self::Quota { .. }
                 | Self::NoInventory { .. }
                 | Self::NoOptionFits
                 | Self::MoveState { .. }

@@ -9,7 +9,7 @@ use crate::roles::{Role, kind_word, role_in};
 use crate::units::{amount, ratio};
 use ledger::allocation_event;
 use ledger::amounts::{Holding, Inventory, Resources};
-use ledger::command::Via;
+use ledger::command::{Limit, Via};
 use ledger::event::{
     AllocationEvent, ConsumerChange, Event, Finding, InventoryBeforeAfter, Move, MoveState,
     Overlap, Unchanged, Wishes,
@@ -32,6 +32,17 @@ pub(crate) fn event_words(event: &Event, names: &Names) -> String {
         }
         Event::InventoryChanged(body) => {
             format!("{} {}", names.provider(body.provider), inventories_words(&body.changes))
+        }
+        Event::QuotaChanged(body) => {
+            let whose = body
+                .project_id
+                .as_deref()
+                .map_or("each project".into(), |id| format!("project {id}"));
+            let limits = body.limits.iter().map(|change| {
+                let words = [change.before, change.after].map(limit_words);
+                format!("{} {} -> {}", change.class, words[0], words[1])
+            });
+            format!("limits of {whose}: {}", joined(limits, ", "))
         }
         Event::RetirementChanged(body) => {
             let place = names.provider(body.provider);
@@ -103,6 +114,14 @@ fn search_words(body: &ledger::event::SearchFailed) -> String {
     });
     let told = joined(groups, " | ");
     format!("nothing found at event {} for {}{cut}: {told}", body.searched_at, body.query)
+}
+
+fn limit_words(limit: Option<Limit>) -> String {
+    match limit {
+        None => "none".into(),
+        Some(Limit::Unlimited) => "unlimited".into(),
+        Some(Limit::AtMost(limit)) => limit.to_string(),
+    }
 }
 
 fn wishes_words(wishes: &Wishes) -> String {

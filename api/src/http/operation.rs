@@ -52,6 +52,7 @@ pub enum Operation {
     LedgerConsumer,
     LedgerProviders,
     LedgerTraits,
+    LedgerUsages,
 }
 
 impl Operation {
@@ -107,6 +108,7 @@ impl Operation {
             Self::LedgerConsumer => "ledger_consumer",
             Self::LedgerProviders => "ledger_providers",
             Self::LedgerTraits => "ledger_traits",
+            Self::LedgerUsages => "ledger_usages",
         }
     }
 }

@@ -303,4 +303,8 @@ pub(super) static ROUTES: &[Route] = &[
         path: &["ledger", "v1", "traits"],
         endpoints: &[on(GET, Op::LedgerTraits, MIN, Any, "ledger:lists")],
     },
+    Route {
+        path: &["ledger", "v1", "usages"],
+        endpoints: &[on(GET, Op::LedgerUsages, MIN, Any, "ledger:lists")],
+    },
 ];

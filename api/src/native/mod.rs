@@ -14,3 +14,4 @@ pub mod moves;
 mod page;
 pub mod providers;
 pub mod traits;
+pub mod usages;

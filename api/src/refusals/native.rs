@@ -62,6 +62,7 @@ fn sentence(refusal: &Refusal) -> String {
             ),
             None => "It goes once it is free: no more of it can be claimed.".to_owned(),
         },
+        Cause::Quota { .. } => quota(&refusal.cause),
         Cause::CannotRetire { total, in_use, with_children, .. } => format!(
             "Of {total} providers {in_use} have allocations and {with_children} have children that stay; none was \
              removed."
@@ -137,6 +138,15 @@ fn sentence(refusal: &Refusal) -> String {
         }
         Cause::TooLarge { what, limit } => format!("Too large: {what}; the limit is {limit}."),
     }
+}
+
+pub(super) fn quota(cause: &Cause) -> String {
+    let Cause::Quota { project_id, class, limit, held, after } = cause else {
+        return String::new();
+    };
+    format!(
+        "The quota of project {project_id} for {class} is {limit}: it holds {held} and would hold {after}."
+    )
 }
 
 fn shortage(refusal: &Refusal) -> String {

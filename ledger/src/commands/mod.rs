@@ -14,6 +14,7 @@ mod note_failed_search;
 mod options;
 mod plan;
 mod providers;
+mod quota;
 mod release;
 mod release_and_reserve;
 mod release_part;
@@ -74,6 +75,7 @@ fn decide_one(draft: &mut Draft<'_>, command: &Command) -> Decision {
         Command::ReleaseAndReserve(it) => release_and_reserve::decide(draft, it),
         Command::AddInventory(it) => add_inventory::decide(draft, it),
         Command::Retire(it) => retire::decide(draft, it),
+        Command::SetQuota(it) => quota::set(draft, it),
         Command::Unretire(it) => retire_when_free::withdraw(draft, it),
         Command::ChangeSettings(it) => settings::change(draft, it),
         Command::NoteFailedSearch(it) => note_failed_search::decide(draft, it),

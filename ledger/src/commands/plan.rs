@@ -1,5 +1,6 @@
 //! What consumers hold after a command, whether it fits, and the event that says so.
 
+use super::quota;
 use crate::amounts::Holding;
 use crate::command::Via;
 use crate::decide::Draft;
@@ -78,10 +79,11 @@ pub(crate) fn malformed(what: String) -> Cause {
     Cause::Malformed { what }
 }
 
-/// Checks that everything the plan names fits: the design's rule, and Placement's order of checks.
+/// Checks that everything the plan names fits: the design's rule, and Placement's order of checks;
+/// then that it is within its project's limits.
 ///
 /// # Errors
-/// The shortages, the one that Placement names first.
+/// The shortages, the one that Placement names first; [`Cause::Quota`].
 pub(crate) fn check_fits(state: &State, plan: &[Planned]) -> Result<(), Refusal> {
     let writes: Vec<Write> = plan.iter().map(Planned::write).collect();
     let demand = held_after(state, &writes);
@@ -97,7 +99,7 @@ pub(crate) fn check_fits(state: &State, plan: &[Planned]) -> Result<(), Refusal>
             }
         }
     }
-    let Some(first) = shortages.first() else { return Ok(()) };
+    let Some(first) = shortages.first() else { return quota::check(state, plan) };
     let cause = match first.cause {
         ShortageCause::Capacity => Cause::Capacity,
         ShortageCause::Retiring => Cause::Retiring,

@@ -3,6 +3,7 @@
 
 use super::consumer::{Allocation, Allocations, Consumer, ConsumerId};
 use super::provider::{Provider, ProviderInventory};
+use super::quotas::Touched;
 use super::{Group, State};
 use crate::allocation_event;
 use crate::event::{
@@ -35,6 +36,7 @@ impl State {
             Event::ProviderUpdated(body) => self.apply_provider_updated(body, now),
             Event::ProviderDeleted(body) => self.apply_provider_deleted(body),
             Event::InventoryChanged(body) => self.apply_inventory(body, now),
+            Event::QuotaChanged(body) => self.apply_quota(body),
             Event::RetirementChanged(body) => self.apply_retirement(body),
             Event::TraitsChanged(body) => {
                 let id = self.known(body.provider);
@@ -105,8 +107,13 @@ impl State {
     }
 
     fn apply_allocations(&mut self, body: &AllocationEvent, now: Timestamp) {
+        let touched = self.has_quotas().then(|| Touched::by(self, body));
+        let before = touched.as_ref().map(|touched| self.part_of(touched));
         for change in &body.consumers {
             self.apply_consumer(change, now);
+        }
+        if let (Some(touched), Some(before)) = (touched, before) {
+            self.recount(&before, &self.part_of(&touched));
         }
         for change in &body.providers {
             self.apply_usage(change, now);
@@ -434,7 +441,7 @@ impl State {
         }
     }
 
-    fn class_known(&self, name: &str) -> u32 {
+    pub(super) fn class_known(&self, name: &str) -> u32 {
         match self.classes.id(name) {
             Some(id) => id,
             None => panic!("event {} names class {name}, which does not exist", self.sequence()),

@@ -13,6 +13,7 @@ mod invariants;
 mod moves;
 mod names;
 pub mod provider;
+pub(crate) mod quotas;
 mod vocabulary;
 
 pub use consumer::{Allocation, Allocations, Consumer, ConsumerId};
@@ -54,6 +55,7 @@ pub struct State {
     holders: imbl::OrdSet<(ProviderId, ConsumerId)>,
     moves: Moves,
     links: Map<LinkId, Arc<Group>>,
+    quotas: quotas::Quotas,
 }
 
 /// Where in the ledger a state stands.

@@ -133,6 +133,7 @@ fn about(record: &Record) -> About {
         | Event::SearchFailed(_)
         | Event::Answered(_)
         | Event::SettingsChanged(_)
+        | Event::QuotaChanged(_)
         | Event::Erased(_) => About::Other,
     }
 }

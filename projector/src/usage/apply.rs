@@ -52,6 +52,7 @@ impl UsageView {
             }
             Event::Genesis(_)
             | Event::RetirementChanged(_)
+            | Event::QuotaChanged(_)
             | Event::TraitCreated(_)
             | Event::TraitDeleted(_)
             | Event::ResourceClassCreated(_)
@@ -232,8 +233,13 @@ impl UsageView {
 
     /// Puts what the event changed into the totals as it stands now.
     fn count(&mut self, body: &AllocationEvent, groups: &BTreeSet<LinkId>) -> Fits {
-        for change in body.consumers.iter().filter(|change| change.generation.is_some()) {
+        for change in &body.consumers {
+            if change.generation.is_none() {
+                self.in_flight.note_owner(change.consumer, None);
+                continue;
+            }
             let key: OwnerKey = self.totals.key_after(change);
+            self.in_flight.note_owner(change.consumer, Some(key));
             let holds = amounts(&self.classes, change, |amount| amount.after);
             match &change.link {
                 Some(link) => {

@@ -10,6 +10,9 @@ pub(crate) fn cause_words(cause: &Cause, names: &Names) -> String {
         Cause::Capacity => "not enough capacity".into(),
         Cause::Constraint => "min_unit, max_unit or step_size forbids the amount".into(),
         Cause::Retiring => "it goes once it is free, and no more of it can be claimed".into(),
+        Cause::Quota { project_id, class, limit, held, after } => format!(
+            "the quota of project {project_id}: {class} {limit}, it holds {held} and would hold {after}"
+        ),
         Cause::CannotRetire { total, in_use, with_children, providers } => {
             let told: Vec<_> = providers.iter().map(|&provider| names.provider(provider)).collect();
             format!(
