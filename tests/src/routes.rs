@@ -98,6 +98,11 @@ fn ledger(provider: &str, consumer: &str) -> Vec<Route> {
         reading(format!("/ledger/v1/providers/{provider}/history")),
         reading("/ledger/v1/explain".to_owned()),
         reading("/ledger/v1/orphans".to_owned()),
+        writing(
+            "/ledger/v1/living".to_owned(),
+            "POST",
+            json!({"as_of": "2026-01-01T00:00:00Z", "provider": provider, "first": consumer, "living": [consumer]}),
+        ),
         reading("/healthz".to_owned()),
         reading("/readyz".to_owned()),
         reading("/metrics".to_owned()),

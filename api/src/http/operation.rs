@@ -53,6 +53,8 @@ pub enum Operation {
     LedgerProviders,
     LedgerTraits,
     LedgerUsages,
+    LedgerOrphans,
+    LedgerLiving,
 }
 
 impl Operation {
@@ -109,6 +111,8 @@ impl Operation {
             Self::LedgerProviders => "ledger_providers",
             Self::LedgerTraits => "ledger_traits",
             Self::LedgerUsages => "ledger_usages",
+            Self::LedgerOrphans => "ledger_orphans",
+            Self::LedgerLiving => "ledger_living",
         }
     }
 }

@@ -83,7 +83,7 @@ fn last_held(
 }
 
 /// The last events about a consumer, ascending.
-fn last_sequences(
+pub(super) fn last_sequences(
     reader: &dyn LogReader,
     id: ConsumerUuid,
     until: u64,

@@ -5,6 +5,7 @@
 mod cloud;
 mod inventories;
 mod leaks;
+mod orphans;
 mod races;
 mod readers;
 mod repeats;
