@@ -17,6 +17,7 @@ use projector::{
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
+use crate::config::DEFAULT_OPEN_MOVE_BOUND;
 use crate::failed_searches::FailedSearches;
 use crate::http::cors::Cors;
 use crate::http::failure::{Failure, OUTCOME_UNKNOWN};
@@ -25,6 +26,7 @@ use crate::http::last_modified;
 use crate::http::policy::Policy;
 use crate::http::request::Request;
 use crate::metrics::Metrics;
+use crate::orphans::Orphans;
 use crate::past;
 use crate::placement::summaries::Summaries;
 use crate::refusals::{self, About};
@@ -49,6 +51,8 @@ pub struct App {
     pub policy: Policy,
     /// Whether and from where browsers are answered across origins.
     pub cors: Option<Cors>,
+    /// Holdings that were left behind.
+    pub orphans: Orphans,
     /// Counters.
     pub metrics: Metrics,
 }
@@ -112,6 +116,7 @@ impl App {
             summaries: Summaries::default(),
             policy,
             cors,
+            orphans: Orphans::new(DEFAULT_OPEN_MOVE_BOUND),
             metrics: Metrics::default(),
         }
     }

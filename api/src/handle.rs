@@ -240,5 +240,8 @@ async fn dispatch(app: &App, operation: Operation, request: &Request) -> Result<
         Op::LedgerConsumer => native::consumer::show(app, request).await,
         Op::LedgerProviders => native::providers::list(app, request).await,
         Op::LedgerTraits => native::traits::list(app, request),
+        Op::LedgerUsages => native::usages::show(app, request).await,
+        Op::LedgerOrphans => native::orphans::list(app, request).await,
+        Op::LedgerLiving => native::living::compare(app, request).await,
     }
 }

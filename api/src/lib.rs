@@ -14,6 +14,7 @@ pub mod logging;
 pub mod metrics;
 pub mod native;
 pub mod ops;
+pub mod orphans;
 pub mod past;
 pub mod placement;
 pub mod provider_metrics;

@@ -122,12 +122,29 @@ fn general(app: &App) -> String {
     for health in app.projections.health() {
         let _ = writeln!(out, "allocd_view_lag{{view=\"{}\"}} {}", health.view, health.lag);
     }
+    orphans(app, &mut out);
     let _ = writeln!(out, "# HELP allocd_refusals_total Refused commands by cause.");
     let _ = writeln!(out, "# TYPE allocd_refusals_total counter");
     for (cause, count) in app.ledger.refusals().by_cause() {
         let _ = writeln!(out, "allocd_refusals_total{{cause=\"{cause}\"}} {count}");
     }
     out
+}
+
+/// As of the last look, which is made each minute and by each request about orphans.
+fn orphans(app: &App, out: &mut String) {
+    let (counts, longest_open) = app.orphans.counts();
+    let _ = writeln!(out, "# HELP allocd_orphans Holdings that were left behind, by kind.");
+    let _ = writeln!(out, "# TYPE allocd_orphans gauge");
+    for (kind, count) in counts {
+        let _ = writeln!(out, "allocd_orphans{{kind=\"{}\"}} {count}", kind.name());
+    }
+    gauge(
+        out,
+        "allocd_longest_open_move_seconds",
+        "How long the oldest move beyond the bound has been open.",
+        longest_open,
+    );
 }
 
 fn gauge(out: &mut String, name: &str, help: &str, value: u64) {

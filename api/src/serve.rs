@@ -16,6 +16,7 @@ use crate::config::Config;
 use crate::handle::handle;
 use crate::http::cors::Cors;
 use crate::http::policy::Policy;
+use crate::orphans::{Orphans, watch};
 use crate::server;
 
 /// Why the server could not start, or had to end.
@@ -37,7 +38,12 @@ pub async fn serve(config: Config) -> Result<(), Failed> {
     let mut fatal = ledger.fatal();
     let projections = Projections::start(&ledger)?;
     let publisher = publisher(&config, &ledger)?;
-    let app = Arc::new(App::new(ledger.clone(), projections, publisher, policy, cors));
+    let app = App {
+        orphans: Orphans::new(config.open_move_bound),
+        ..App::new(ledger.clone(), projections, publisher, policy, cors)
+    };
+    let app = Arc::new(app);
+    let watching = tokio::spawn(watch(Arc::clone(&app)));
     tracing::info!(address = %listener.local_addr()?, data = %config.data_dir.display(), "serving");
     let gave_up = async move {
         let reason = fatal.wait_for(Option::is_some).await;
@@ -55,6 +61,7 @@ pub async fn serve(config: Config) -> Result<(), Failed> {
         let _ = tell.send(reason);
     };
     server::serve(listener, config.max_connections, handler, stopping).await;
+    watching.abort();
     tokio::task::spawn_blocking(move || close(&app)).await?;
     match told.await {
         Ok(Some(reason)) => Err(reason.into()),

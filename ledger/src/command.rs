@@ -1,5 +1,15 @@
 //! Commands: wishes in the imperative. Each is decided in the file of `commands/` named for it.
 
+mod add_inventory;
+mod letting_go;
+mod quota;
+mod retire;
+
+pub use add_inventory::AddInventory;
+pub use letting_go::{ReleaseAndReserve, ReleasePart};
+pub use quota::{Limit, SetQuota};
+pub use retire::{Retire, Unretire, WhichProviders};
+
 use crate::amounts::{Holding, Inventory};
 use crate::ids::{ConsumerUuid, MoveId, ProviderUuid};
 use serde::{Deserialize, Serialize};
@@ -49,6 +59,18 @@ pub enum Command {
     Revert(Revert),
     /// Let go of everything a consumer holds.
     Release(Release),
+    /// Let go of a part of what a consumer holds.
+    ReleasePart(ReleasePart),
+    /// Let go of everything a consumer holds, and keep the provider back from others, at once.
+    ReleaseAndReserve(ReleaseAndReserve),
+    /// Change an inventory by so much, whatever it is now.
+    AddInventory(AddInventory),
+    /// Remove providers, at once or when they are free.
+    Retire(Retire),
+    /// Take back the wish that a provider or its inventories go when they are free.
+    Unretire(Unretire),
+    /// Limit what a project, or each project, holds.
+    SetQuota(SetQuota),
     /// Change an option that decisions depend on.
     ChangeSettings(ChangeSettings),
     /// Put on record that a search found nothing. The server's own: nobody sends it.
@@ -138,6 +160,11 @@ pub enum InventoryChange {
     Delete(String),
     /// All go.
     DeleteAll,
+    /// The new set takes the place of the old, but a class in use that is not in it is only not
+    /// offered any more, and goes when it is free. One that is in it stays, whatever was wished.
+    ReplaceWhenFree(BTreeMap<String, Inventory>),
+    /// A class is not offered any more, and goes when it is free.
+    DeleteWhenFree(String),
 }
 
 /// See [`Command::SetTraits`].
@@ -421,11 +448,17 @@ impl Command {
         match self {
             Self::ChangeInventories(it) => match &it.change {
                 InventoryChange::ReplaceAll(all) => 1 + all.len(),
-                InventoryChange::DeleteAll => usize::MAX,
+                InventoryChange::DeleteAll | InventoryChange::ReplaceWhenFree(_) => usize::MAX,
                 _ => 1,
             },
             // What they take away may be long, too.
-            Self::SetTraits(_) | Self::SetAggregates(_) | Self::Reshape(_) => usize::MAX,
+            Self::SetTraits(_)
+            | Self::SetAggregates(_)
+            | Self::Reshape(_)
+            | Self::ReleaseAndReserve(_)
+            | Self::Retire(_)
+            | Self::Unretire(_) => usize::MAX,
+            Self::SetQuota(it) => 1 + it.limits.len(),
             Self::ReplaceAllocations(it) => writes(&it.consumers),
             Self::Claim(it) => options(&it.options),
             Self::DoubleUp(it) => options(&it.options),
@@ -447,6 +480,8 @@ impl Command {
             Self::Confirm(it) => vec![it.consumer],
             Self::Revert(it) => vec![it.consumer],
             Self::Release(it) => vec![it.consumer],
+            Self::ReleasePart(it) => vec![it.consumer],
+            Self::ReleaseAndReserve(it) => vec![it.consumer],
             _ => Vec::new(),
         }
     }
@@ -493,6 +528,12 @@ impl Command {
             Self::Confirm(_) => "confirm",
             Self::Revert(_) => "revert",
             Self::Release(_) => "release",
+            Self::ReleasePart(_) => "release_part",
+            Self::ReleaseAndReserve(_) => "release_and_reserve",
+            Self::AddInventory(_) => "add_inventory",
+            Self::Retire(_) => "retire",
+            Self::Unretire(_) => "unretire",
+            Self::SetQuota(_) => "set_quota",
             Self::ChangeSettings(_) => "change_settings",
             Self::NoteFailedSearch(_) => "note_failed_search",
         }

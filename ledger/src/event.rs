@@ -6,7 +6,7 @@
 //! they make MessagePack ambiguous.
 
 use crate::amounts::{Holding, Inventory};
-use crate::command::{MoveKind, OverlapClasses, Via};
+use crate::command::{Limit, MoveKind, OverlapClasses, Via};
 use crate::ids::{ConsumerUuid, LedgerId, LinkId, MoveId, ProviderUuid};
 use crate::record::Hash;
 use crate::refusal::{Cause, PassedOver, Shortage};
@@ -120,6 +120,10 @@ events! {
     ProviderDeleted(ProviderDeleted) = 1,
     /// A provider's inventories changed.
     InventoryChanged(InventoryChanged) = 1,
+    /// A provider, or some of what it has, is to go once nobody holds anything of it, or no longer.
+    RetirementChanged(RetirementChanged) = 1,
+    /// Limits of what a project, or each project, holds changed.
+    QuotaChanged(QuotaChanged) = 1,
     /// A provider's traits changed.
     TraitsChanged(TraitsChanged) = 1,
     /// A provider's aggregates changed.
@@ -148,6 +152,54 @@ events! {
     SettingsChanged(Settings) = 1,
     /// The private part of a record was erased.
     Erased(Erased) = 1,
+}
+
+/// The pattern of the eight kinds whose body is an [`AllocationEvent`], for matches that name every
+/// kind. Who needs only the body has [`Event::allocations`].
+#[macro_export]
+macro_rules! allocation_event {
+    ($body:pat) => {
+        $crate::event::Event::Claimed($body)
+            | $crate::event::Event::DoubledUp($body)
+            | $crate::event::Event::MovedToMigration($body)
+            | $crate::event::Event::DestinationReleased($body)
+            | $crate::event::Event::Reverted($body)
+            | $crate::event::Event::Confirmed($body)
+            | $crate::event::Event::Released($body)
+            | $crate::event::Event::Reallocated($body)
+    };
+}
+
+impl Event {
+    /// What it says of allocations, a reshape's part about them included; none for kinds that
+    /// change none.
+    pub fn allocations(&self) -> Option<&AllocationEvent> {
+        match self {
+            allocation_event!(body) => Some(body),
+            Self::Reshaped(body) => Some(&body.allocations),
+            _ => None,
+        }
+    }
+
+    /// The providers whose own figures it changes: what they are, have or are used for.
+    pub fn providers(&self) -> Vec<ProviderUuid> {
+        let used = self.allocations().map_or(&[][..], |body| &body.providers);
+        let mut changed: Vec<ProviderUuid> = used.iter().map(|change| change.provider).collect();
+        match self {
+            Self::ProviderCreated(body) => changed.push(body.provider),
+            Self::ProviderUpdated(body) => changed.push(body.provider),
+            Self::ProviderDeleted(body) => changed.push(body.provider),
+            Self::InventoryChanged(body) => changed.push(body.provider),
+            Self::RetirementChanged(body) => changed.push(body.provider),
+            Self::TraitsChanged(body) => changed.push(body.provider),
+            Self::AggregatesChanged(body) => changed.push(body.provider),
+            Self::Reshaped(body) => {
+                changed.extend(body.inventories.iter().map(|change| change.provider));
+            }
+            _ => {}
+        }
+        changed
+    }
 }
 
 /// The first record of every ledger.
@@ -428,6 +480,53 @@ pub struct InventoryBeforeAfter {
     pub before: Option<Inventory>,
     /// After.
     pub after: Option<Inventory>,
+}
+
+/// See [`Event::RetirementChanged`]. The provider's generation does not move: what it has stays as
+/// it is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RetirementChanged {
+    /// Which.
+    pub provider: ProviderUuid,
+    /// Before.
+    pub before: Wishes,
+    /// After.
+    pub after: Wishes,
+    /// Why, if the caller said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// What of a provider goes once nobody holds anything of it. It is not offered any more.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wishes {
+    /// The provider itself.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub whole: bool,
+    /// Its inventories of these classes, in the order of class numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<String>,
+}
+
+/// See [`Event::QuotaChanged`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct QuotaChanged {
+    /// Whose limits; none: those of every project that has none of its own for the class.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project_id: Option<String>,
+    /// Each limit that changed.
+    pub limits: Vec<LimitChange>,
+}
+
+/// A limit before and after; none: there is none.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LimitChange {
+    /// The resource class.
+    pub class: String,
+    /// Before.
+    pub before: Option<Limit>,
+    /// After.
+    pub after: Option<Limit>,
 }
 
 /// See [`Event::TraitsChanged`].

@@ -26,6 +26,10 @@ pub const REASON_CHARS: usize = 1_024;
 pub const OPTIONS: usize = 1_000;
 /// Shortages that a refusal lists.
 pub const SHORTAGES: usize = 16;
+/// Limits of what projects hold, in all.
+pub const QUOTAS: usize = 100_000;
+/// Providers that a refusal lists.
+pub const PROVIDERS_TOLD: usize = 16;
 /// Options passed over that an outcome or refusal lists.
 pub const OPTIONS_TOLD: usize = 32;
 /// Encoded bytes of a `Rejected` body.

@@ -41,6 +41,9 @@ pub enum Cause {
     Capacity,
     /// `min_unit`, `max_unit` or `step_size` forbids the amount; see the shortages.
     Constraint,
+    /// A provider or inventory is to go once it is free, so that no more of it can be claimed; see
+    /// the shortages.
+    Retiring,
     /// A provider has no inventory of a class.
     NoInventory {
         /// The classes: all of the request if the providers have none of them, else the one.
@@ -84,6 +87,30 @@ pub enum Cause {
     ProviderHasChildren,
     /// The provider has allocations.
     ProviderInUse,
+    /// A project would hold more of a class than it may.
+    Quota {
+        /// Whose.
+        project_id: String,
+        /// Of what.
+        class: String,
+        /// How much it may hold, in the class's unit.
+        limit: u64,
+        /// How much it holds now.
+        held: u64,
+        /// How much it would hold.
+        after: u64,
+    },
+    /// Providers that were to go all at once cannot: some have allocations, or children that stay.
+    CannotRetire {
+        /// How many were to go.
+        total: u64,
+        /// How many of them have allocations.
+        in_use: u64,
+        /// How many of them have children that stay.
+        with_children: u64,
+        /// The first of both, at most [`crate::limits::PROVIDERS_TOLD`].
+        providers: Vec<ProviderUuid>,
+    },
     /// The provider's generation is not what the caller thinks.
     ProviderGeneration {
         /// Whose.
@@ -184,6 +211,26 @@ pub enum Cause {
         /// Who.
         consumer: ConsumerUuid,
     },
+    /// The consumer holds less of a class on a provider than it was to let go of.
+    HoldsLess {
+        /// Who.
+        consumer: ConsumerUuid,
+        /// Where.
+        provider: ProviderUuid,
+        /// Of what.
+        class: String,
+        /// What it holds there.
+        held: u32,
+        /// What it was to let go of.
+        asked: u32,
+    },
+    /// The consumer holds nothing of the provider.
+    HoldsNothingThere {
+        /// Who.
+        consumer: ConsumerUuid,
+        /// Where.
+        provider: ProviderUuid,
+    },
     /// No move of that consumer is on record.
     MoveNotFound {
         /// Who.
@@ -235,10 +282,15 @@ impl Cause {
             self,
             Self::Capacity
                 | Self::Constraint
+                | Self::Retiring
+                | Self::CannotRetire { .. }
+                | Self::Quota { .. }
                 | Self::NoInventory { .. }
                 | Self::NoOptionFits
                 | Self::MoveState { .. }
                 | Self::HoldsAlready { .. }
+                | Self::HoldsLess { .. }
+                | Self::HoldsNothingThere { .. }
         )
     }
 }
@@ -273,6 +325,8 @@ pub enum ShortageCause {
     StepSize(u32),
     /// The provider has no inventory of the class.
     NoInventory,
+    /// The inventory, or its provider, is to go once it is free.
+    Retiring,
 }
 
 /// An option that did not fit.

@@ -1,7 +1,7 @@
 //! Consumers by project and by type, for lists that are paged.
 
 use crate::{Batch, Lines, Map, Projection, ProjectionError};
-use ledger::event::{AllocationEvent, ConsumerChange, Event};
+use ledger::event::{AllocationEvent, ConsumerChange};
 use ledger::ids::ConsumerUuid;
 use ledger::log::LogReader;
 use ledger::state::{Names, State};
@@ -142,7 +142,7 @@ impl Projection for ConsumersView {
 
     fn apply(&mut self, batch: &Batch<'_>) -> Result<(), ProjectionError> {
         for (header, event) in batch.after(self.sequence)? {
-            if let Some(body) = allocation_body(event) {
+            if let Some(body) = event.allocations() {
                 self.allocations(body);
             }
             self.sequence = header.sequence;
@@ -173,21 +173,5 @@ impl Lines for ConsumersView {
         let listed = (self.by_project.len(), self.by_type.len());
         lines.push(format!("consumers as of event {}: {listed:?} listed", self.sequence));
         lines
-    }
-}
-
-/// The allocations that an event changed; none for kinds that change none.
-pub fn allocation_body(event: &Event) -> Option<&AllocationEvent> {
-    match event {
-        Event::Claimed(body)
-        | Event::DoubledUp(body)
-        | Event::MovedToMigration(body)
-        | Event::DestinationReleased(body)
-        | Event::Reverted(body)
-        | Event::Confirmed(body)
-        | Event::Released(body)
-        | Event::Reallocated(body) => Some(body),
-        Event::Reshaped(body) => Some(&body.allocations),
-        _ => None,
     }
 }

@@ -15,6 +15,7 @@ pub mod fold;
 mod follow;
 pub mod links;
 pub mod moves;
+pub mod orphans;
 mod projections;
 mod published;
 pub mod publisher;

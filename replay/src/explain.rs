@@ -9,7 +9,7 @@ use crate::GOOD;
 use crate::cli::ExplainArgs;
 use crate::entry::Entry;
 use crate::error::Error;
-use crate::history::{allocations, kind_style};
+use crate::history::kind_style;
 use crate::names::Names;
 use crate::open::Source;
 use crate::words::state_words;
@@ -131,7 +131,7 @@ impl Walk<'_> {
                 part.refusal = Some(RefusalReport::of(&before, body, now, self.names));
             }
             Some(event) => {
-                if let Some(body) = allocations(event) {
+                if let Some(body) = event.allocations() {
                     let before = self.state_at(sequence - 1)?;
                     let after = self.state_at(sequence)?;
                     part.steps = Some(Steps::of(&before, &after, body));

@@ -91,28 +91,13 @@ impl Subject {
     /// The generation after an event; none: the event leaves it alone.
     fn generation_after(&self, event: &Event) -> Option<Option<u32>> {
         match self {
-            Self::Consumer(consumer) => allocations(event)
+            Self::Consumer(consumer) => event
+                .allocations()
                 .and_then(|body| body.consumers.iter().find(|change| change.consumer == *consumer))
                 .map(|change| change.generation),
             Self::Provider(provider) => provider_generation(event, *provider),
             Self::Other(..) => None,
         }
-    }
-}
-
-/// The part of an event that is about allocations.
-pub(crate) fn allocations(event: &Event) -> Option<&AllocationEvent> {
-    match event {
-        Event::Claimed(body)
-        | Event::DoubledUp(body)
-        | Event::MovedToMigration(body)
-        | Event::DestinationReleased(body)
-        | Event::Reverted(body)
-        | Event::Confirmed(body)
-        | Event::Released(body)
-        | Event::Reallocated(body) => Some(body),
-        Event::Reshaped(body) => Some(&body.allocations),
-        _ => None,
     }
 }
 
@@ -130,7 +115,7 @@ fn provider_generation(event: &Event, provider: ProviderUuid) -> Option<Option<u
             .iter()
             .find_map(|change| of(change.provider, change.generation))
             .or_else(|| changed_usage(&body.allocations, provider)),
-        other => allocations(other).and_then(|body| changed_usage(body, provider)),
+        other => other.allocations().and_then(|body| changed_usage(body, provider)),
     }
 }
 

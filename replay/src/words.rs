@@ -7,25 +7,19 @@ pub(crate) use causes::{cause_words, passed_over_words, shortage_words};
 use crate::names::Names;
 use crate::roles::{Role, kind_word, role_in};
 use crate::units::{amount, ratio};
+use ledger::allocation_event;
 use ledger::amounts::{Holding, Inventory, Resources};
-use ledger::command::Via;
+use ledger::command::{Limit, Via};
 use ledger::event::{
     AllocationEvent, ConsumerChange, Event, Finding, InventoryBeforeAfter, Move, MoveState,
-    Overlap, Unchanged,
+    Overlap, Unchanged, Wishes,
 };
 
 /// What an event says, on one line.
 pub(crate) fn event_words(event: &Event, names: &Names) -> String {
     match event {
         Event::Genesis(body) => format!("ledger {} begins", body.ledger_id),
-        Event::Claimed(body)
-        | Event::DoubledUp(body)
-        | Event::MovedToMigration(body)
-        | Event::DestinationReleased(body)
-        | Event::Reverted(body)
-        | Event::Confirmed(body)
-        | Event::Released(body)
-        | Event::Reallocated(body) => allocation_words(body, names),
+        allocation_event!(body) => allocation_words(body, names),
         Event::Reshaped(body) => {
             let inventories = body.inventories.iter().map(|change| {
                 format!(
@@ -38,6 +32,26 @@ pub(crate) fn event_words(event: &Event, names: &Names) -> String {
         }
         Event::InventoryChanged(body) => {
             format!("{} {}", names.provider(body.provider), inventories_words(&body.changes))
+        }
+        Event::QuotaChanged(body) => {
+            let whose = body
+                .project_id
+                .as_deref()
+                .map_or("each project".into(), |id| format!("project {id}"));
+            let limits = body.limits.iter().map(|change| {
+                let words = [change.before, change.after].map(limit_words);
+                format!("{} {} -> {}", change.class, words[0], words[1])
+            });
+            format!("limits of {whose}: {}", joined(limits, ", "))
+        }
+        Event::RetirementChanged(body) => {
+            let place = names.provider(body.provider);
+            let (before, after) = (wishes_words(&body.before), wishes_words(&body.after));
+            let reason = body.reason.as_ref().map(|reason| format!("; reason: {reason}"));
+            format!(
+                "{place}: goes once it is free: {before} -> {after}{}",
+                reason.unwrap_or_default()
+            )
         }
         Event::TraitsChanged(body) => {
             format!(
@@ -100,6 +114,20 @@ fn search_words(body: &ledger::event::SearchFailed) -> String {
     });
     let told = joined(groups, " | ");
     format!("nothing found at event {} for {}{cut}: {told}", body.searched_at, body.query)
+}
+
+fn limit_words(limit: Option<Limit>) -> String {
+    match limit {
+        None => "none".into(),
+        Some(Limit::Unlimited) => "unlimited".into(),
+        Some(Limit::AtMost(limit)) => limit.to_string(),
+    }
+}
+
+fn wishes_words(wishes: &Wishes) -> String {
+    let whole = wishes.whole.then(|| "the provider".to_owned());
+    let all: Vec<String> = whole.into_iter().chain(wishes.classes.iter().cloned()).collect();
+    if all.is_empty() { "nothing".into() } else { all.join(", ") }
 }
 
 fn rejected_words(body: &ledger::event::Rejected, names: &Names) -> String {

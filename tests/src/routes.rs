@@ -79,8 +79,18 @@ fn ledger(provider: &str, consumer: &str) -> Vec<Route> {
     }});
     let list = json!([{"create_provider": {"uuid": consumer, "name": "n", "parent": provider}}, {"create_trait": {"name": "CUSTOM_X"}}]);
     let moved = json!({"move_to_migration": {"consumer": consumer, "migration": provider, "kind": "resize"}});
+    let part = json!({"release_part": {"consumer": consumer, "provider": provider, "class": "VCPU", "amount": 1, "reason": "r"}});
+    let reserved = json!({"release_and_reserve": {"consumer": consumer, "provider": provider, "reserved": {"VCPU": 1}}});
+    let more = json!({"add_inventory": {"provider": provider, "class": "VCPU", "total": 1, "reserved": 1}});
+    let retire = json!([
+        {"retire": {"which": {"providers": [provider]}, "reason": "r"}},
+        {"unretire": {"provider": provider, "classes": ["VCPU"]}},
+    ]);
+    let quota = json!({"set_quota": {"project_id": "p", "limits": {"VCPU": {"at_most": 5}}}});
+    let right = [claim, list, moved, part, reserved, more, retire, quota];
     vec![
-        Route { path: commands, writes: vec![("POST", claim), ("POST", list), ("POST", moved)] },
+        Route { path: commands, writes: right.map(|command| ("POST", command)).to_vec() },
+        reading("/ledger/v1/usages?project=p".to_owned()),
         reading("/ledger/v1/events".to_owned()),
         reading("/ledger/v1/moves".to_owned()),
         reading(format!("/ledger/v1/moves/{consumer}")),
@@ -88,6 +98,11 @@ fn ledger(provider: &str, consumer: &str) -> Vec<Route> {
         reading(format!("/ledger/v1/providers/{provider}/history")),
         reading("/ledger/v1/explain".to_owned()),
         reading("/ledger/v1/orphans".to_owned()),
+        writing(
+            "/ledger/v1/living".to_owned(),
+            "POST",
+            json!({"as_of": "2026-01-01T00:00:00Z", "provider": provider, "first": consumer, "living": [consumer]}),
+        ),
         reading("/healthz".to_owned()),
         reading("/readyz".to_owned()),
         reading("/metrics".to_owned()),

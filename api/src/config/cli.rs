@@ -71,6 +71,10 @@ pub struct ServeArgs {
     /// How many connections are served at a time; more have to wait [default: 4096]
     #[arg(long, value_name = "N", env = "ALLOCD_MAX_CONNECTIONS")]
     pub max_connections: Option<usize>,
+    /// A move that stays open, without a destination, for longer than this is listed as an orphan,
+    /// logged and counted [default: 3600]
+    #[arg(long, value_name = "SECONDS", env = "ALLOCD_OPEN_MOVE_BOUND")]
+    pub open_move_bound: Option<u32>,
     /// What to log: a level (error, warn, info, debug, trace), or a list of target=level
     /// [default: info]
     #[arg(long, value_name = "FILTER", env = "ALLOCD_LOG")]

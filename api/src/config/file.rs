@@ -21,6 +21,7 @@ pub struct File {
     pub cors_allowed_origin: Option<String>,
     pub cors_allow_headers: Option<String>,
     pub max_connections: Option<usize>,
+    pub open_move_bound: Option<u32>,
     pub log: Option<String>,
     pub log_format: Option<LogFormat>,
 }

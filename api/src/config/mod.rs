@@ -17,6 +17,8 @@ pub const DEFAULT_LISTEN: &str = "127.0.0.1:8778";
 pub const DEFAULT_DATA_DIR: &str = "./allocd-data";
 /// How many connections are served at a time unless told otherwise.
 pub const DEFAULT_CONNECTIONS: usize = 4_096;
+/// How many seconds a move may stay open unless told otherwise.
+pub const DEFAULT_OPEN_MOVE_BOUND: u32 = 3_600;
 /// What is logged unless told otherwise.
 pub const DEFAULT_LOG: &str = "info";
 
@@ -70,6 +72,8 @@ pub struct Config {
     pub cors_allow_headers: Option<String>,
     /// How many connections are served at a time.
     pub max_connections: usize,
+    /// Seconds that a move may stay open before it is a finding.
+    pub open_move_bound: u32,
     /// What is logged.
     pub log: String,
     /// How log lines look.
@@ -103,6 +107,10 @@ impl Config {
             cors_allowed_origin: args.cors_allowed_origin.or(file.cors_allowed_origin),
             cors_allow_headers: args.cors_allow_headers.or(file.cors_allow_headers),
             max_connections: connections.max(1),
+            open_move_bound: args
+                .open_move_bound
+                .or(file.open_move_bound)
+                .unwrap_or(DEFAULT_OPEN_MOVE_BOUND),
             log: args.log.or(file.log).unwrap_or_else(|| DEFAULT_LOG.to_owned()),
             log_format: args.log_format.or(file.log_format).unwrap_or_default(),
         })

@@ -52,6 +52,9 @@ pub enum Operation {
     LedgerConsumer,
     LedgerProviders,
     LedgerTraits,
+    LedgerUsages,
+    LedgerOrphans,
+    LedgerLiving,
 }
 
 impl Operation {
@@ -107,6 +110,9 @@ impl Operation {
             Self::LedgerConsumer => "ledger_consumer",
             Self::LedgerProviders => "ledger_providers",
             Self::LedgerTraits => "ledger_traits",
+            Self::LedgerUsages => "ledger_usages",
+            Self::LedgerOrphans => "ledger_orphans",
+            Self::LedgerLiving => "ledger_living",
         }
     }
 }

@@ -303,4 +303,16 @@ pub(super) static ROUTES: &[Route] = &[
         path: &["ledger", "v1", "traits"],
         endpoints: &[on(GET, Op::LedgerTraits, MIN, Any, "ledger:lists")],
     },
+    Route {
+        path: &["ledger", "v1", "usages"],
+        endpoints: &[on(GET, Op::LedgerUsages, MIN, Any, "ledger:lists")],
+    },
+    Route {
+        path: &["ledger", "v1", "orphans"],
+        endpoints: &[on(GET, Op::LedgerOrphans, MIN, Any, "ledger:orphans")],
+    },
+    Route {
+        path: &["ledger", "v1", "living"],
+        endpoints: &[on(POST, Op::LedgerLiving, MIN, Any, "ledger:orphans")],
+    },
 ];

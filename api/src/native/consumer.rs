@@ -1,9 +1,9 @@
 //! `GET /ledger/v1/consumers/{id}`: one consumer, also when it holds nothing any more.
 
+use ledger::event::Event;
 use ledger::ids::ConsumerUuid;
 use ledger::log::{IndexKey, LogError, LogReader};
 use ledger::record::Header;
-use projector::consumers::allocation_body;
 use serde_json::{Value, json};
 
 use super::consumers::shown;
@@ -74,7 +74,7 @@ fn last_held(
     for sequence in last_sequences(reader, id, until)?.into_iter().rev() {
         let Some(record) = reader.record(sequence)? else { continue };
         let event = record.event().ok();
-        let body = event.as_ref().and_then(allocation_body);
+        let body = event.as_ref().and_then(Event::allocations);
         if body.is_some_and(|body| body.consumers.iter().any(|change| change.consumer == id)) {
             return Ok(Some(record.header));
         }
@@ -83,7 +83,7 @@ fn last_held(
 }
 
 /// The last events about a consumer, ascending.
-fn last_sequences(
+pub(super) fn last_sequences(
     reader: &dyn LogReader,
     id: ConsumerUuid,
     until: u64,

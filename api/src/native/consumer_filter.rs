@@ -96,14 +96,20 @@ fn moves(state: &State, consumer: ConsumerUuid) -> bool {
 
 /// The moment that was so long ago: a number of seconds, or a duration such as `1h30m`.
 fn ago(name: &str, text: &str) -> Result<Timestamp, Failure> {
-    let micros = match text.parse::<u32>() {
-        Ok(seconds) => i64::from(seconds) * 1_000_000,
-        Err(_) => {
-            let duration: jiff::SignedDuration = value(name, text)?;
-            i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
-        }
-    };
+    let micros = micros_of(name, text)?;
     Ok(Timestamp::from_micros(last_modified::now().saturating_sub(micros)))
+}
+
+/// A time span in microseconds: a number of seconds, or a duration such as `1h30m`.
+///
+/// # Errors
+/// 400.
+pub(super) fn micros_of(name: &str, text: &str) -> Result<i64, Failure> {
+    if let Ok(seconds) = text.parse::<u32>() {
+        return Ok(i64::from(seconds) * 1_000_000);
+    }
+    let duration: jiff::SignedDuration = value(name, text)?;
+    Ok(i64::try_from(duration.as_micros()).unwrap_or(i64::MAX))
 }
 
 #[cfg(test)]

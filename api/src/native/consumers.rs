@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use ledger::ids::{ConsumerUuid, MoveId};
 use ledger::log::{LogError, LogReader};
 use ledger::state::{Consumer, State};
-use projector::consumers::allocation_body;
 use projector::{ConsumersView, Projection};
 use serde_json::{Value, json};
 
@@ -56,8 +55,7 @@ fn changed(reader: &dyn LogReader, from: u64, to: u64) -> Result<BTreeSet<Consum
         let Some(last) = records.last() else { break };
         at = last.header.sequence;
         for event in records.iter().filter_map(|record| record.event().ok()) {
-            let consumers =
-                allocation_body(&event).map(|body| &*body.consumers).unwrap_or_default();
+            let consumers = event.allocations().map(|body| &*body.consumers).unwrap_or_default();
             found.extend(consumers.iter().map(|change| change.consumer));
         }
     }

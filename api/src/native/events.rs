@@ -4,7 +4,6 @@ use ledger::event::Event;
 use ledger::ids::{ConsumerUuid, MoveId, ProviderUuid};
 use ledger::log::{IndexKey, LogError, LogReader};
 use ledger::record::{Header, Record};
-use projector::consumers::allocation_body;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -227,7 +226,7 @@ fn generation_after(record: &Record, provider: ProviderUuid) -> Option<u32> {
             inventories.chain(allocations).find(|(whose, _)| *whose == provider)
         }
         event => {
-            let changes = &allocation_body(&event)?.providers;
+            let changes = &event.allocations()?.providers;
             changes.iter().map(|it| (it.provider, it.generation)).find(|it| it.0 == provider)
         }
     }

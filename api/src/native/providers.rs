@@ -34,6 +34,7 @@ struct Row<'a> {
     created_at: String,
     updated_at: Option<String>,
     inventories: BTreeMap<&'a str, Figures>,
+    retiring: bool,
     traits: Vec<&'a str>,
     aggregates: Vec<&'a str>,
 }
@@ -48,6 +49,8 @@ struct Figures {
     /// The part of `held` that goes once all moves in flight are confirmed.
     held_by_moves: u64,
     free: i64,
+    /// It goes once nobody holds anything of it.
+    retiring: bool,
 }
 
 /// `GET /ledger/v1/providers`: in the order of uuids; `after` (a uuid) and `limit`. All rows of a
@@ -89,6 +92,7 @@ fn row<'a>(view: &'a State, by_moves: &HeldByMoves, provider: &'a Provider) -> R
         created_at: provider.created_at.to_string(),
         updated_at: provider.updated_at.map(|time| time.to_string()),
         inventories: inventories.collect(),
+        retiring: provider.retiring,
         traits: provider.traits.iter().map(|id| &**view.traits().name(*id)).collect(),
         aggregates: provider.aggregates.iter().map(|id| &**view.aggregates().name(*id)).collect(),
     }
@@ -101,5 +105,6 @@ fn figures(row: &ProviderInventory, held_by_moves: u64) -> Figures {
         held: row.held,
         held_by_moves,
         free: row.free(),
+        retiring: row.retiring,
     }
 }

@@ -104,6 +104,7 @@ mod tests {
             updated_at: None,
             inventories: Vec::new(),
             traits: Arc::default(),
+            retiring: false,
             aggregates: Arc::default(),
         })
     }

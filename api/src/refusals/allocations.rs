@@ -3,7 +3,7 @@
 use ledger::command::Reshape;
 use ledger::refusal::{Cause, Refusal, Shortage};
 
-use super::{About, inventories};
+use super::{About, inventories, native};
 use crate::http::failure::{Failure, INVENTORY_INUSE, PROVIDER_NOT_FOUND};
 
 pub(super) fn told(refusal: &Refusal, about: About<'_>) -> Option<Failure> {
@@ -42,6 +42,11 @@ pub(super) fn told(refusal: &Refusal, about: About<'_>) -> Option<Failure> {
         }
         (Cause::Constraint, _) => Some(short(refusal, "violate inventory constraints.")),
         (Cause::Capacity, _) => Some(short(refusal, "exceed the capacity.")),
+        (Cause::Quota { .. }, _) => Some(unable(&native::quota(&refusal.cause))),
+        // Nothing of it is offered any more: for Placement's clients there is no capacity left.
+        (Cause::Retiring, _) => {
+            Some(short(refusal, "exceed the capacity, which is being retired."))
+        }
         (Cause::InventoryInUse { classes }, About::Reshape(reshape)) => {
             Some(in_use(classes, refusal, reshape))
         }

@@ -55,6 +55,18 @@ fn sentence(refusal: &Refusal) -> String {
             let providers: Vec<String> = providers.iter().map(ToString::to_string).collect();
             format!("There is no inventory of {} on {}.", classes.join(", "), providers.join(", "))
         }
+        Cause::Retiring => match refusal.shortages.first() {
+            Some(short) => format!(
+                "{} of {} goes once it is free: no more of it can be claimed.",
+                short.class, short.provider
+            ),
+            None => "It goes once it is free: no more of it can be claimed.".to_owned(),
+        },
+        Cause::Quota { .. } => quota(&refusal.cause),
+        Cause::CannotRetire { total, in_use, with_children, .. } => format!(
+            "Of {total} providers {in_use} have allocations and {with_children} have children that stay; none was \
+             removed."
+        ),
         Cause::NoOptionFits => format!("None of the {} options fits.", refusal.passed_over.len()),
         Cause::ProviderNotFound { provider } => {
             format!("There is no resource provider {provider}.")
@@ -110,6 +122,12 @@ fn sentence(refusal: &Refusal) -> String {
         Cause::HoldsAlready { consumer } => {
             format!("The consumer {consumer} holds something already.")
         }
+        Cause::HoldsLess { consumer, provider, class, held, asked } => {
+            format!("The consumer {consumer} holds {held} of {class} on {provider}, not {asked}.")
+        }
+        Cause::HoldsNothingThere { consumer, provider } => {
+            format!("The consumer {consumer} holds nothing of the provider {provider}.")
+        }
         Cause::MoveNotFound { consumer } => format!("No move of {consumer} is on record."),
         Cause::MoveState { move_id, state, wanted } => {
             format!("The move {move_id} is {}: it cannot {wanted}.", state.name())
@@ -120,6 +138,15 @@ fn sentence(refusal: &Refusal) -> String {
         }
         Cause::TooLarge { what, limit } => format!("Too large: {what}; the limit is {limit}."),
     }
+}
+
+pub(super) fn quota(cause: &Cause) -> String {
+    let Cause::Quota { project_id, class, limit, held, after } = cause else {
+        return String::new();
+    };
+    format!(
+        "The quota of project {project_id} for {class} is {limit}: it holds {held} and would hold {after}."
+    )
 }
 
 fn shortage(refusal: &Refusal) -> String {

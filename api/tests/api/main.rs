@@ -8,4 +8,5 @@ mod http;
 mod lists;
 mod native;
 mod past;
+mod quota;
 mod server;

@@ -3,10 +3,11 @@
 
 use super::Decision;
 use super::plan::provider_row;
+use super::retire_when_free;
 use crate::amounts::Inventory;
 use crate::command::{ChangeInventories, InventoryChange};
 use crate::decide::Draft;
-use crate::event::{Event, InventoryBeforeAfter, InventoryChanged};
+use crate::event::{Event, InventoryBeforeAfter, InventoryChanged, Unchanged};
 use crate::limits;
 use crate::refusal::{Cause, Refusal};
 use crate::state::{Provider, State};
@@ -21,11 +22,19 @@ pub(super) fn change(draft: &mut Draft<'_>, command: &ChangeInventories) -> Deci
         let current = row.generation;
         return Err(Cause::ProviderGeneration { provider: command.provider, current, given }.into());
     }
+    let wishes = retire_when_free::wished(state, row, &command.change);
     let changes = changes(state, row, &command.change, command.may_reserve_all)?;
+    // Where all that was to go is in use, the wishes alone change.
+    let mut changed = wishes.is_none() || !changes.is_empty();
     let event =
         InventoryChanged { provider: command.provider, generation: row.generation + 1, changes };
-    draft.emit(Event::InventoryChanged(event));
-    Ok(None)
+    if changed {
+        draft.emit(Event::InventoryChanged(event));
+    }
+    if let Some(wishes) = wishes {
+        changed |= retire_when_free::wish(draft, command.provider, wishes, None);
+    }
+    Ok((!changed).then_some(Unchanged::NoChange))
 }
 
 fn changes(
@@ -64,6 +73,20 @@ fn changes(
             refuse_in_use(state, row, |_| true)?;
             Ok(classes(state, row).map(|class| written(state, row, &class, None)).collect())
         }
+        InventoryChange::ReplaceWhenFree(new) => {
+            check_all(state, new, may_reserve_all)?;
+            let mut changes = set_to(state, row, new);
+            changes.retain(|change| change.after.is_some() || !is_held(state, row, &change.class));
+            Ok(changes)
+        }
+        InventoryChange::DeleteWhenFree(class) => {
+            if before(state, row, class).is_none() {
+                return Err(Cause::InventoryNotFound { class: class.clone() }.into());
+            }
+            let mut changes = vec![written(state, row, class, None)];
+            changes.retain(|change| !is_held(state, row, &change.class));
+            Ok(changes)
+        }
     }
 }
 
@@ -77,12 +100,25 @@ pub(super) fn replaced(
     new: &BTreeMap<String, Inventory>,
     may_reserve_all: bool,
 ) -> Result<Vec<InventoryBeforeAfter>, Refusal> {
-    for (class, inventory) in new {
-        known_class(state, class)?;
-        check(class, inventory, may_reserve_all)?;
-    }
+    check_all(state, new, may_reserve_all)?;
     refuse_in_use(state, row, |class| !new.contains_key(class))?;
     Ok(set_to(state, row, new))
+}
+
+fn check_all(
+    state: &State,
+    new: &BTreeMap<String, Inventory>,
+    may_reserve_all: bool,
+) -> Result<(), Cause> {
+    new.iter().try_for_each(|(class, inventory)| {
+        known_class(state, class)?;
+        check(class, inventory, may_reserve_all)
+    })
+}
+
+fn is_held(state: &State, row: &Provider, class: &str) -> bool {
+    let id = state.classes().id(class);
+    id.and_then(|id| row.inventory(id)).is_some_and(|row| row.held > 0)
 }
 
 /// The changes that lead to `new`, unchecked.
@@ -107,7 +143,7 @@ fn before(state: &State, row: &Provider, class: &str) -> Option<Inventory> {
     row.inventory(id).map(|row| row.inventory)
 }
 
-fn written(
+pub(super) fn written(
     state: &State,
     row: &Provider,
     class: &str,
@@ -123,7 +159,11 @@ pub(super) fn known_class(state: &State, class: &str) -> Result<(), Cause> {
     }
 }
 
-fn refuse_in_use(state: &State, row: &Provider, goes: impl Fn(&str) -> bool) -> Result<(), Cause> {
+pub(super) fn refuse_in_use(
+    state: &State,
+    row: &Provider,
+    goes: impl Fn(&str) -> bool,
+) -> Result<(), Cause> {
     let classes: Vec<String> = row
         .inventories
         .iter()

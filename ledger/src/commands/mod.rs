@@ -1,6 +1,7 @@
 //! One file for each command, with its tests beside it. What several need is in `plan` (who holds
 //! what after a command, and whether it fits) and `naming` (what plain Placement traffic means).
 
+mod add_inventory;
 mod aggregates;
 mod claim;
 mod confirm;
@@ -13,11 +14,16 @@ mod note_failed_search;
 mod options;
 mod plan;
 mod providers;
+mod quota;
 mod release;
+mod release_and_reserve;
+mod release_part;
 mod replace_allocations;
 mod reschedule;
 mod reshape;
 mod resource_classes;
+mod retire;
+mod retire_when_free;
 mod revert;
 mod settings;
 #[cfg(test)]
@@ -33,9 +39,17 @@ use crate::refusal::Refusal;
 /// Why the command changed nothing (`None`: it did change something), or why it is refused.
 pub(crate) type Decision = Result<Option<Unchanged>, Refusal>;
 
-/// Decides one command on a draft.
+/// Decides one command on a draft. What was to go once it is free goes with the command that frees
+/// it.
 pub(crate) fn decide(draft: &mut Draft<'_>, command: &Command) -> Decision {
     texts::check(command)?;
+    let first = draft.events.len();
+    let decision = decide_one(draft, command)?;
+    retire_when_free::sweep(draft, first);
+    Ok(decision)
+}
+
+fn decide_one(draft: &mut Draft<'_>, command: &Command) -> Decision {
     match command {
         Command::CreateProvider(it) => providers::create(draft, it),
         Command::UpdateProvider(it) => providers::update(draft, it),
@@ -57,6 +71,12 @@ pub(crate) fn decide(draft: &mut Draft<'_>, command: &Command) -> Decision {
         Command::Confirm(it) => confirm::decide(draft, it),
         Command::Revert(it) => revert::decide(draft, it),
         Command::Release(it) => release::decide(draft, it),
+        Command::ReleasePart(it) => release_part::decide(draft, it),
+        Command::ReleaseAndReserve(it) => release_and_reserve::decide(draft, it),
+        Command::AddInventory(it) => add_inventory::decide(draft, it),
+        Command::Retire(it) => retire::decide(draft, it),
+        Command::SetQuota(it) => quota::set(draft, it),
+        Command::Unretire(it) => retire_when_free::withdraw(draft, it),
         Command::ChangeSettings(it) => settings::change(draft, it),
         Command::NoteFailedSearch(it) => note_failed_search::decide(draft, it),
     }

@@ -1,5 +1,6 @@
 //! What consumers hold after a command, whether it fits, and the event that says so.
 
+use super::quota;
 use crate::amounts::Holding;
 use crate::command::Via;
 use crate::decide::Draft;
@@ -78,10 +79,11 @@ pub(crate) fn malformed(what: String) -> Cause {
     Cause::Malformed { what }
 }
 
-/// Checks that everything the plan names fits: the design's rule, and Placement's order of checks.
+/// Checks that everything the plan names fits: the design's rule, and Placement's order of checks;
+/// then that it is within its project's limits.
 ///
 /// # Errors
-/// The shortages, the one that Placement names first.
+/// The shortages, the one that Placement names first; [`Cause::Quota`].
 pub(crate) fn check_fits(state: &State, plan: &[Planned]) -> Result<(), Refusal> {
     let writes: Vec<Write> = plan.iter().map(Planned::write).collect();
     let demand = held_after(state, &writes);
@@ -91,18 +93,25 @@ pub(crate) fn check_fits(state: &State, plan: &[Planned]) -> Result<(), Refusal>
     for planned in plan.iter().filter(|planned| !planned.untouched) {
         for asked in &planned.after {
             if let Some(shortage) = shortage_of(state, plan, asked, &demand)
-                && (shortage.cause != ShortageCause::Capacity
-                    || told.insert((asked.provider, asked.class)))
+                && (!is_of_all(shortage.cause) || told.insert((asked.provider, asked.class)))
             {
                 shortages.push(shortage);
             }
         }
     }
-    let Some(first) = shortages.first() else { return Ok(()) };
-    let cause =
-        if first.cause == ShortageCause::Capacity { Cause::Capacity } else { Cause::Constraint };
+    let Some(first) = shortages.first() else { return quota::check(state, plan) };
+    let cause = match first.cause {
+        ShortageCause::Capacity => Cause::Capacity,
+        ShortageCause::Retiring => Cause::Retiring,
+        _ => Cause::Constraint,
+    };
     shortages.truncate(limits::SHORTAGES);
     Err(Refusal { shortages, ..Refusal::because(cause) })
+}
+
+/// Whether it is about all consumers of the plan together, so that it is told once.
+fn is_of_all(cause: ShortageCause) -> bool {
+    matches!(cause, ShortageCause::Capacity | ShortageCause::Retiring)
 }
 
 fn check_inventories(state: &State, plan: &[Planned]) -> Result<(), Refusal> {
@@ -160,7 +169,8 @@ fn shortage_of(
     demand: &Demand,
 ) -> Option<Shortage> {
     let provider = row(state, asked.provider);
-    let inventory = &provider.inventory(asked.class)?.inventory;
+    let kept = provider.inventory(asked.class)?;
+    let inventory = &kept.inventory;
     let held = demand
         .get(&(asked.provider, asked.class))
         .copied()
@@ -174,6 +184,7 @@ fn shortage_of(
         .sum();
     let others = signed(held.after) - signed(needed.min(held.after));
     let free = inventory.capacity_shown() - others;
+    let free = if kept.closed { free.min(0) } else { free };
     let told = |needed, cause| {
         Some(Shortage {
             provider: provider.uuid,
@@ -183,6 +194,9 @@ fn shortage_of(
             cause,
         })
     };
+    if kept.closed && held.after > held.before {
+        return told(needed, ShortageCause::Retiring);
+    }
     let amount = asked.amount;
     if amount < inventory.min_unit {
         return told(u64::from(amount), ShortageCause::MinUnit(inventory.min_unit));

@@ -113,12 +113,12 @@ pub(super) fn delete(draft: &mut Draft<'_>, command: &DeleteProvider) -> Decisio
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use crate::command::*;
     use crate::commands::testing::*;
     use crate::refusal::Cause;
 
-    fn under(number: u128, parent: Option<u128>) -> Command {
+    pub(crate) fn under(number: u128, parent: Option<u128>) -> Command {
         Command::UpdateProvider(UpdateProvider {
             uuid: provider(number),
             name: format!("host{number}"),

@@ -8,12 +8,18 @@ use super::plan::{event_body, owner_of};
 use super::replace_allocations::{Note, carry_out};
 use crate::command::{Release, Via};
 use crate::decide::Draft;
-use crate::event::{Event, Move};
+use crate::event::{Event, Move, MoveState};
+use crate::ids::ConsumerUuid;
 use crate::refusal::Cause;
-use crate::state::Allocations;
+use crate::state::{Allocations, State};
 
 pub(super) fn decide(draft: &mut Draft<'_>, command: &Release) -> Decision {
-    let note = Note { via: Via::Command, reason: command.reason.clone(), ended: command.ended };
+    let note = Note {
+        via: Via::Command,
+        reason: command.reason.clone(),
+        ended: command.ended,
+        shrinks: false,
+    };
     let state = &draft.state;
     if let Some(row) = state.consumer(command.consumer) {
         let write = PlainWrite {
@@ -24,17 +30,32 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &Release) -> Decision {
         };
         return carry_out(draft, &[write], &note);
     }
-    let moves: Vec<Move> =
-        state.moves().live_of_instance(command.consumer).map(|entry| entry.this.clone()).collect();
+    let moves = open_ends(state, command.consumer);
     if !command.ended || moves.is_empty() {
         return Err(Cause::HoldsNothing { consumer: command.consumer }.into());
     }
-    // It holds nothing itself, but a move holds for it: its end is what is on record.
+    // It holds nothing itself, but a move holds for it, or left it behind: its end is what is on
+    // record.
     let ended = moves.into_iter().map(|this| Move { ended: true, ..this }).collect();
     let mut body = event_body(state, &[], &Default::default(), ended, Via::Command);
     body.reason = note.reason;
     super::plan::emit(draft, Event::Released, body);
     Ok(None)
+}
+
+/// The moves of which an instance's end is to be known: the live ones, or else the latest if that
+/// was abandoned.
+fn open_ends(state: &State, instance: ConsumerUuid) -> Vec<Move> {
+    let live: Vec<Move> =
+        state.moves().live_of_instance(instance).map(|entry| entry.this.clone()).collect();
+    if !live.is_empty() {
+        return live;
+    }
+    let latest = state.moves().of(instance).next().map(|entry| &entry.this);
+    let abandoned = |this: &&Move| {
+        this.instance == instance && this.state == MoveState::Abandoned && !this.ended
+    };
+    latest.filter(abandoned).cloned().into_iter().collect()
 }
 
 #[cfg(test)]
@@ -67,5 +88,10 @@ mod tests {
         assert_eq!(world.kinds(release(2, false)), ["Released"]);
         assert_eq!(world.last_body().finding, Some(Finding::RunsWithoutAllocation));
         assert_eq!(world.latest_move(1).state, MoveState::Abandoned);
+        // That it is gone can be put on record once, though nothing is held any more.
+        assert_eq!(world.kinds(release(1, true)), ["Released"]);
+        assert!(world.latest_move(1).ended);
+        let nothing = Cause::HoldsNothing { consumer: consumer(1) };
+        assert_eq!(world.refused(release(1, true)).cause, nothing);
     }
 }

@@ -139,17 +139,8 @@ impl World {
     }
 
     pub(crate) fn last_body(&self) -> crate::event::AllocationEvent {
-        match self.events.last().unwrap() {
-            Event::Claimed(body)
-            | Event::DoubledUp(body)
-            | Event::MovedToMigration(body)
-            | Event::DestinationReleased(body)
-            | Event::Reverted(body)
-            | Event::Confirmed(body)
-            | Event::Released(body)
-            | Event::Reallocated(body) => body.clone(),
-            other => panic!("{other:?} is no allocation event"),
-        }
+        let event = self.events.last().unwrap();
+        event.allocations().unwrap_or_else(|| panic!("{event:?} is no allocation event")).clone()
     }
 }
 

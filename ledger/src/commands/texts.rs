@@ -21,6 +21,13 @@ pub(super) fn check(command: &Command) -> Result<(), Cause> {
         Command::Reschedule(it) => reason(Some(&it.reason)),
         Command::Revert(it) => reason(it.reason.as_deref()),
         Command::Release(it) => reason(it.reason.as_deref()),
+        Command::ReleasePart(it) => reason(it.reason.as_deref()),
+        Command::ReleaseAndReserve(it) => reason(it.reason.as_deref()),
+        Command::Retire(it) => reason(it.reason.as_deref()),
+        Command::SetQuota(it) => {
+            it.project_id.as_deref().map_or(Ok(()), |id| name("project_id", id))
+        }
+        Command::Unretire(it) => reason(it.reason.as_deref()),
         _ => Ok(()),
     }
 }

@@ -76,42 +76,20 @@ pub(crate) fn keys_of(header: &Header, event: &Event) -> Vec<[u8; 17]> {
 }
 
 fn event_keys(event: &Event, keys: &mut Vec<[u8; 17]>) {
-    let mut provider = |id: ProviderUuid| keys.push(IndexKey::Provider(id).bytes());
-    match event {
-        Event::Claimed(body)
-        | Event::DoubledUp(body)
-        | Event::MovedToMigration(body)
-        | Event::DestinationReleased(body)
-        | Event::Reverted(body)
-        | Event::Confirmed(body)
-        | Event::Released(body)
-        | Event::Reallocated(body) => allocation_keys(body, keys),
-        Event::Reshaped(body) => {
-            for change in &body.inventories {
-                provider(change.provider);
-            }
-            allocation_keys(&body.allocations, keys);
-        }
-        Event::ProviderCreated(body) => provider(body.provider),
-        Event::ProviderUpdated(body) => provider(body.provider),
-        Event::ProviderDeleted(body) => provider(body.provider),
-        Event::InventoryChanged(body) => provider(body.provider),
-        Event::TraitsChanged(body) => provider(body.provider),
-        Event::AggregatesChanged(body) => provider(body.provider),
-        Event::Rejected(body) => {
-            for shortage in &body.shortages {
-                provider(shortage.provider);
-            }
-            keys.extend(body.asked.iter().map(|asked| IndexKey::Consumer(asked.consumer).bytes()));
-            keys.extend(body.move_id.map(|id| IndexKey::Move(id).bytes()));
-        }
-        _ => {}
+    keys.extend(event.providers().into_iter().map(|id| IndexKey::Provider(id).bytes()));
+    if let Some(body) = event.allocations() {
+        allocation_keys(body, keys);
+    }
+    if let Event::Rejected(body) = event {
+        let lacking = body.shortages.iter().map(|shortage| shortage.provider);
+        keys.extend(lacking.map(|id| IndexKey::Provider(id).bytes()));
+        keys.extend(body.asked.iter().map(|asked| IndexKey::Consumer(asked.consumer).bytes()));
+        keys.extend(body.move_id.map(|id| IndexKey::Move(id).bytes()));
     }
 }
 
 fn allocation_keys(body: &AllocationEvent, keys: &mut Vec<[u8; 17]>) {
     keys.extend(body.consumers.iter().map(|change| IndexKey::Consumer(change.consumer).bytes()));
-    keys.extend(body.providers.iter().map(|change| IndexKey::Provider(change.provider).bytes()));
     for this in &body.moves {
         keys.push(IndexKey::Move(this.id).bytes());
         keys.push(IndexKey::Consumer(this.instance).bytes());

@@ -3,10 +3,12 @@
 
 use super::consumer::{Allocation, Allocations, Consumer, ConsumerId};
 use super::provider::{Provider, ProviderInventory};
+use super::quotas::Touched;
 use super::{Group, State};
+use crate::allocation_event;
 use crate::event::{
     AllocationEvent, ConsumerChange, Event, Genesis, InventoryChanged, ProviderChange,
-    ProviderCreated, ProviderDeleted, ProviderUpdated,
+    ProviderCreated, ProviderDeleted, ProviderUpdated, RetirementChanged,
 };
 use crate::ids::{ConsumerUuid, LinkId, ProviderUuid};
 use crate::time::Timestamp;
@@ -29,18 +31,13 @@ impl State {
         self.position.recorded_at = now;
         match event {
             Event::Genesis(body) => self.apply_genesis(body, now),
-            Event::Claimed(body)
-            | Event::DoubledUp(body)
-            | Event::MovedToMigration(body)
-            | Event::DestinationReleased(body)
-            | Event::Reverted(body)
-            | Event::Confirmed(body)
-            | Event::Released(body)
-            | Event::Reallocated(body) => self.apply_allocations(body, now),
+            allocation_event!(body) => self.apply_allocations(body, now),
             Event::ProviderCreated(body) => self.apply_provider_created(body, now),
             Event::ProviderUpdated(body) => self.apply_provider_updated(body, now),
             Event::ProviderDeleted(body) => self.apply_provider_deleted(body),
             Event::InventoryChanged(body) => self.apply_inventory(body, now),
+            Event::QuotaChanged(body) => self.apply_quota(body),
+            Event::RetirementChanged(body) => self.apply_retirement(body),
             Event::TraitsChanged(body) => {
                 let id = self.known(body.provider);
                 self.change_traits(id, &body.added, &body.removed);
@@ -110,8 +107,13 @@ impl State {
     }
 
     fn apply_allocations(&mut self, body: &AllocationEvent, now: Timestamp) {
+        let touched = self.has_quotas().then(|| Touched::by(self, body));
+        let before = touched.as_ref().map(|touched| self.part_of(touched));
         for change in &body.consumers {
             self.apply_consumer(change, now);
+        }
+        if let (Some(touched), Some(before)) = (touched, before) {
+            self.recount(&before, &self.part_of(&touched));
         }
         for change in &body.providers {
             self.apply_usage(change, now);
@@ -244,6 +246,7 @@ impl State {
                 inventories: Vec::new(),
                 traits: Arc::new([]),
                 aggregates: Arc::new([]),
+                retiring: false,
             },
         );
         let twice = self.provider_names.insert(name, id);
@@ -288,6 +291,7 @@ impl State {
         let id = self.known(body.provider);
         assert!(!self.is_held(id), "a provider in use is deleted");
         let row = self.providers.remove(&body.provider.0).expect("known providers have rows");
+        self.retiring.remove(&id);
         self.provider_names.remove(&*row.name);
         if let Some(parent) = row.parent {
             self.children.remove(&(parent, id));
@@ -324,6 +328,8 @@ impl State {
                 held: 0,
                 created_at: now,
                 updated_at: None,
+                retiring: false,
+                closed: provider.retiring,
             });
             provider.inventories.sort_unstable_by_key(|row| row.class);
             self.classes.add_user(class);
@@ -340,7 +346,27 @@ impl State {
             };
             let gone = provider.inventories.remove(at);
             assert_eq!(gone.held, 0, "an inventory in use is removed");
+            if gone.retiring && !provider.has_wishes() {
+                self.retiring.remove(&id);
+            }
             self.classes.drop_user(class);
+        }
+    }
+
+    fn apply_retirement(&mut self, body: &RetirementChanged) {
+        let id = self.known(body.provider);
+        let wished: Vec<u32> =
+            body.after.classes.iter().map(|name| self.class_known(name)).collect();
+        let provider = self.providers.change(id).expect("known providers have rows");
+        provider.retiring = body.after.whole;
+        for row in &mut provider.inventories {
+            row.retiring = wished.contains(&row.class);
+            row.closed = row.retiring || body.after.whole;
+        }
+        if provider.has_wishes() {
+            self.retiring.insert(id);
+        } else {
+            self.retiring.remove(&id);
         }
     }
 
@@ -415,7 +441,7 @@ impl State {
         }
     }
 
-    fn class_known(&self, name: &str) -> u32 {
+    pub(super) fn class_known(&self, name: &str) -> u32 {
         match self.classes.id(name) {
             Some(id) => id,
             None => panic!("event {} names class {name}, which does not exist", self.sequence()),

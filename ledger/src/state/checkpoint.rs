@@ -23,7 +23,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 /// Goes up whenever the stream, or how events are folded, changes.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 
 const MAGIC: &[u8; 8] = b"ALLOCKPT";
 const DIRECTORY: &str = "checkpoints";
@@ -62,6 +62,7 @@ struct Counts {
     free_consumers: u32,
     moves: u32,
     links: u32,
+    quotas: u32,
 }
 
 impl State {
@@ -138,6 +139,9 @@ impl State {
         for link in links {
             put(&mut to, &link)?;
         }
+        for limit in &self.quotas.limits {
+            put(&mut to, &limit)?;
+        }
         to.flush()?;
         Ok(())
     }
@@ -159,6 +163,7 @@ impl State {
             free_consumers: count(self.consumers.free.len()),
             moves: count(self.moves.len()),
             links: count(self.links.len()),
+            quotas: count(self.quotas.limits.len()),
         }
     }
 }
@@ -239,6 +244,10 @@ fn read_stream<R: Read>(from: &mut DigestReader<R>) -> Result<State, CheckpointE
         let (id, group): (LinkId, Group) = get(from)?;
         state.links.insert(id, Arc::new(group));
     }
+    for _ in 0..counts.quotas {
+        let (whose, limit) = get(from)?;
+        state.quotas.limits.insert(whose, limit);
+    }
     state.rebuild_lookups();
     Ok(state)
 }
@@ -250,6 +259,9 @@ impl State {
             if let Some(parent) = row.parent {
                 self.children.insert((parent, id));
             }
+            if row.has_wishes() {
+                self.retiring.insert(id);
+            }
         }
         let mut pairs: Vec<(u32, u32)> = self
             .consumers
@@ -259,6 +271,9 @@ impl State {
         pairs.sort_unstable();
         pairs.dedup();
         self.holders = pairs.into_iter().collect();
+        if self.has_quotas() {
+            self.count_projects();
+        }
     }
 }
 

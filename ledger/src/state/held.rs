@@ -80,7 +80,7 @@ struct Touched {
 }
 
 impl Overlap {
-    fn covers(&self, state: &State, class: ClassId) -> bool {
+    pub(super) fn covers(&self, state: &State, class: ClassId) -> bool {
         let Self::Max(classes) = self;
         classes.covers(state.classes().name(class))
     }

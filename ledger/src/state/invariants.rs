@@ -14,6 +14,7 @@ impl State {
         self.check_usages(&mut wrong);
         self.check_consumers(&mut wrong);
         self.check_links(&mut wrong);
+        self.check_quotas(&mut wrong);
         wrong.truncate(100);
         if wrong.is_empty() { Ok(()) } else { Err(wrong) }
     }

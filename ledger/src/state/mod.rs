@@ -13,6 +13,7 @@ mod invariants;
 mod moves;
 mod names;
 pub mod provider;
+pub(crate) mod quotas;
 mod vocabulary;
 
 pub use consumer::{Allocation, Allocations, Consumer, ConsumerId};
@@ -48,10 +49,13 @@ pub struct State {
     providers: Slots<Provider>,
     provider_names: Map<Arc<str>, ProviderId>,
     children: imbl::OrdSet<(ProviderId, ProviderId)>,
+    /// Those of which something goes once it is free.
+    retiring: imbl::OrdSet<ProviderId>,
     consumers: Slots<Consumer>,
     holders: imbl::OrdSet<(ProviderId, ConsumerId)>,
     moves: Moves,
     links: Map<LinkId, Arc<Group>>,
+    quotas: quotas::Quotas,
 }
 
 /// Where in the ledger a state stands.
@@ -270,6 +274,11 @@ impl State {
     /// The numbers of a provider's children.
     pub fn children(&self, parent: ProviderId) -> impl Iterator<Item = ProviderId> + '_ {
         self.children.range((parent, 0)..=(parent, u32::MAX)).map(|&(_, child)| child)
+    }
+
+    /// The providers that go, or some of whose inventories go, once nobody holds anything of them.
+    pub fn retiring(&self) -> impl ExactSizeIterator<Item = ProviderId> + '_ {
+        self.retiring.iter().copied()
     }
 
     /// A provider and everything below it.

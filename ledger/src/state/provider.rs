@@ -1,6 +1,8 @@
 //! Resource providers as the state keeps them.
 
+use super::vocabulary::Vocabulary;
 use crate::amounts::Inventory;
+use crate::event::Wishes;
 use crate::ids::ProviderUuid;
 use crate::time::Timestamp;
 use std::sync::Arc;
@@ -37,6 +39,8 @@ pub struct Provider {
     pub traits: Arc<[TraitId]>,
     /// Its aggregates, sorted by number.
     pub aggregates: Arc<[AggregateId]>,
+    /// It goes once nobody holds anything of it, and nothing of it is offered any more.
+    pub retiring: bool,
 }
 
 /// The inventory of one class on one provider, and what is held of it.
@@ -52,6 +56,10 @@ pub struct ProviderInventory {
     pub created_at: Timestamp,
     /// When it was last written.
     pub updated_at: Option<Timestamp>,
+    /// It goes once nobody holds anything of it.
+    pub retiring: bool,
+    /// Nothing of it is offered any more: it is retiring, or its provider is.
+    pub closed: bool,
 }
 
 impl Provider {
@@ -62,6 +70,20 @@ impl Provider {
 
     pub(super) fn inventory_mut(&mut self, class: ClassId) -> Option<&mut ProviderInventory> {
         self.inventories.iter_mut().find(|inventory| inventory.class == class)
+    }
+
+    /// Whether it, or an inventory of it, goes once nobody holds anything of it.
+    pub fn has_wishes(&self) -> bool {
+        self.retiring || self.inventories.iter().any(|row| row.retiring)
+    }
+
+    /// What of it goes once nobody holds anything of it.
+    pub(crate) fn wishes(&self, classes: &Vocabulary) -> Wishes {
+        let retiring = self.inventories.iter().filter(|row| row.retiring);
+        Wishes {
+            whole: self.retiring,
+            classes: retiring.map(|row| classes.name(row.class).to_string()).collect(),
+        }
     }
 
     /// Whether the provider has the trait.
@@ -76,9 +98,11 @@ impl Provider {
 }
 
 impl ProviderInventory {
-    /// What can still be claimed, cut off towards zero; below 0 if overcommitted.
+    /// What can still be claimed, cut off towards zero; below 0 if overcommitted, 0 at most if it
+    /// is closed.
     pub fn free(&self) -> i64 {
-        self.inventory.capacity_shown() - i64::try_from(self.held).unwrap_or(i64::MAX)
+        let free = self.inventory.capacity_shown() - i64::try_from(self.held).unwrap_or(i64::MAX);
+        if self.closed { free.min(0) } else { free }
     }
 
     /// When it was last written, or made.

@@ -31,6 +31,10 @@ const LIGHT: usize = 128;
 /// them is needed. What its consumers and their moves hold counts too, since events tell it.
 fn is_light(state: &State, list: &[Command]) -> bool {
     let [command] = list else { return false };
+    // What is freed may take providers with it, and these their parents.
+    if state.retiring().len() > 0 {
+        return false;
+    }
     let of_holding = |holding: &Holding| holding.values().map(BTreeMap::len).sum::<usize>();
     let mut weight = command.weight();
     for consumer in command.consumers() {

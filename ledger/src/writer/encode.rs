@@ -62,16 +62,10 @@ pub(super) fn records(
 
 fn move_of(event: &Event) -> Option<MoveId> {
     match event {
-        Event::Claimed(body)
-        | Event::DoubledUp(body)
-        | Event::MovedToMigration(body)
-        | Event::DestinationReleased(body)
-        | Event::Reverted(body)
-        | Event::Confirmed(body)
-        | Event::Released(body)
-        | Event::Reallocated(body) => body.moves.last().map(|this| this.id),
         Event::Rejected(body) => body.move_id,
-        _ => None,
+        // It is about providers; moves that it touches follow what their sides hold.
+        Event::Reshaped(_) => None,
+        other => other.allocations().and_then(|body| body.moves.last()).map(|this| this.id),
     }
 }
 

@@ -408,6 +408,9 @@ enum Step {
     Reschedule(u128, u128, u32),
     DoubleUp(u128, u128, u32),
     Release(u128, bool),
+    Part(u128, u128, u32),
+    Add(u128, i64),
+    Quota(Option<u64>),
     PostBack(u128),
     Delete(u128),
     Resize(u128, u32),
@@ -424,6 +427,9 @@ fn step() -> impl Strategy<Value = Step> {
         (who.clone(), host.clone(), amount.clone()).prop_map(|(a, b, c)| Step::Reschedule(a, b, c)),
         (who.clone(), host.clone(), amount.clone()).prop_map(|(a, b, c)| Step::DoubleUp(a, b, c)),
         (0..8u128, any::<bool>()).prop_map(|(a, b)| Step::Release(a, b)),
+        (0..8u128, host.clone(), 1..3u32).prop_map(|(a, b, c)| Step::Part(a, b, c)),
+        (host.clone(), -2..3i64).prop_map(|(a, b)| Step::Add(a, b)),
+        proptest::option::of(0..12u64).prop_map(Step::Quota),
         who.clone().prop_map(Step::PostBack),
         (0..8u128).prop_map(Step::Delete),
         (host, amount).prop_map(|(a, b)| Step::Resize(a, b * 2)),
@@ -481,6 +487,23 @@ fn command(step: &Step, state: &State) -> Vec<Command> {
         Step::Release(who, ended) => {
             Command::Release(Release { consumer: consumer(who), ended, reason: None })
         }
+        Step::Part(who, host, amount) => Command::ReleasePart(ReleasePart {
+            consumer: consumer(who),
+            provider: provider(host),
+            class: "VCPU".into(),
+            amount,
+            reason: None,
+        }),
+        Step::Add(host, total) => Command::AddInventory(AddInventory {
+            provider: provider(host),
+            class: "VCPU".into(),
+            total,
+            reserved: 0,
+        }),
+        Step::Quota(limit) => Command::SetQuota(SetQuota {
+            project_id: Some("p".into()),
+            limits: [("VCPU".to_owned(), limit.map(Limit::AtMost))].into(),
+        }),
         Step::PostBack(who) => {
             let source = state.holding_of(consumer(migration(who)));
             plain(Via::Post, vec![(migration(who), Holding::new()), (who, source)])
@@ -498,8 +521,8 @@ fn command(step: &Step, state: &State) -> Vec<Command> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
-    /// Invariants 3, 4 and 5 over random interleavings of moves, plain writes and shrinking
-    /// inventories.
+    /// Invariants 3, 4 and 5 over random interleavings of moves, plain writes, partial releases,
+    /// changing inventories and limits of the project.
     #[test]
     fn held_never_goes_above_capacity_and_ends_never_raise_it(
         steps in proptest::collection::vec(step(), 1..60)
@@ -527,11 +550,21 @@ proptest! {
                 let row = decided.state.provider(provider(host as u128)).unwrap();
                 let capacity = row.inventories[0].inventory.capacity() as u64;
                 prop_assert!(
-                    after[host] <= capacity || after[host] <= before[host] || matches!(step, Step::Resize(..)),
+                    after[host] <= capacity
+                        || after[host] <= before[host]
+                        || matches!(step, Step::Resize(..) | Step::Add(..)),
                     "{step:?} leaves {} held of {capacity}", after[host]
                 );
             }
-            if matches!(step, Step::Confirm(_) | Step::Revert(_) | Step::Open(_)) {
+            let vcpu = decided.state.classes().id("VCPU").unwrap();
+            let of_project = [&state, &decided.state].map(|state| state.held_by_project("p", vcpu));
+            if let Some(limit) = state.limit_of("p", vcpu) {
+                prop_assert!(
+                    of_project[1] <= limit.max(of_project[0]) || matches!(step, Step::Quota(_)),
+                    "{step:?} leaves the project with {of_project:?} of {limit}"
+                );
+            }
+            if matches!(step, Step::Confirm(_) | Step::Revert(_) | Step::Open(_) | Step::Part(..)) {
                 prop_assert!(after.iter().zip(&before).all(|(after, before)| after <= before), "{step:?} raises held");
             }
             state = decided.state;

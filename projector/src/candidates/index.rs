@@ -4,8 +4,7 @@ use super::class::ClassColumn;
 use super::column::Column;
 use super::sets::Sets;
 use super::trees::Trees;
-use ledger::event::{AllocationEvent, Event};
-use ledger::ids::ProviderUuid;
+use ledger::event::Event;
 use ledger::state::{AggregateId, ClassId, Provider, ProviderId, State, TraitId};
 use roaring::RoaringBitmap;
 use std::sync::Arc;
@@ -197,7 +196,7 @@ impl CandidateIndex {
 /// The provider numbers whose rows may have changed between two states, ascending.
 fn changed(before: &State, after: &State, events: &[Event]) -> Vec<ProviderId> {
     let mut numbers = Vec::new();
-    for provider in events.iter().flat_map(providers_of) {
+    for provider in events.iter().flat_map(Event::providers) {
         numbers.extend(before.provider_id(provider));
         numbers.extend(after.provider_id(provider));
     }
@@ -214,37 +213,6 @@ fn changed(before: &State, after: &State, events: &[Event]) -> Vec<ProviderId> {
     numbers.sort_unstable();
     numbers.dedup();
     numbers
-}
-
-/// The providers whose rows an event changed.
-fn providers_of(event: &Event) -> Vec<ProviderUuid> {
-    match event {
-        Event::Claimed(body)
-        | Event::DoubledUp(body)
-        | Event::MovedToMigration(body)
-        | Event::DestinationReleased(body)
-        | Event::Reverted(body)
-        | Event::Confirmed(body)
-        | Event::Released(body)
-        | Event::Reallocated(body) => of_allocations(body),
-        Event::ProviderCreated(body) => vec![body.provider],
-        Event::ProviderUpdated(body) => vec![body.provider],
-        Event::ProviderDeleted(body) => vec![body.provider],
-        Event::InventoryChanged(body) => vec![body.provider],
-        Event::TraitsChanged(body) => vec![body.provider],
-        Event::AggregatesChanged(body) => vec![body.provider],
-        Event::Reshaped(body) => {
-            let mut changed = of_allocations(&body.allocations);
-            changed.extend(body.inventories.iter().map(|change| change.provider));
-            changed
-        }
-        // These change names, settings or nothing: names are looked up in the state.
-        _ => Vec::new(),
-    }
-}
-
-fn of_allocations(body: &AllocationEvent) -> Vec<ProviderUuid> {
-    body.providers.iter().map(|change| change.provider).collect()
 }
 
 fn place(row: &Provider) -> (Option<ProviderId>, ProviderId) {

@@ -2,7 +2,6 @@
 //! the events of each move that the state keeps are read by the log's index.
 
 use super::{MovesView, Story};
-use crate::consumers::allocation_body;
 use crate::{Projection, ProjectionError};
 use ledger::event::{Event, Move};
 use ledger::ids::MoveId;
@@ -75,7 +74,7 @@ fn tell(
 }
 
 fn move_in(event: &Event, id: MoveId) -> Option<&Move> {
-    allocation_body(event)?.moves.iter().find(|this| this.id == id)
+    event.allocations()?.moves.iter().find(|this| this.id == id)
 }
 
 fn is_refusal_of(event: &Event, id: MoveId) -> bool {

@@ -5,7 +5,6 @@ mod story;
 
 pub use story::{Side, Step, Story};
 
-use crate::consumers::allocation_body;
 use crate::{Batch, Lines, Map, Projection, ProjectionError};
 use ledger::event::{Event, Move};
 use ledger::ids::{ConsumerUuid, MoveId, ProviderUuid};
@@ -78,7 +77,7 @@ impl MovesView {
     }
 
     fn apply_event(&mut self, header: &Header, event: &Event) {
-        if let Some(body) = allocation_body(event) {
+        if let Some(body) = event.allocations() {
             for this in &body.moves {
                 self.change(this, header, event);
             }

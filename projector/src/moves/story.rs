@@ -110,7 +110,7 @@ impl Story {
 
     /// Notes an event that left the move as it is.
     pub(super) fn note(&mut self, header: &Header, event: &Event) {
-        let body = crate::consumers::allocation_body(event);
+        let body = event.allocations();
         let refused = match event {
             Event::Rejected(body) => Some((body.cause.clone(), body.shortages.clone())),
             _ => None,

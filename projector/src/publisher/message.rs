@@ -16,6 +16,7 @@
 use async_nats::HeaderMap;
 use async_nats::header::{NATS_EXPECTED_LAST_SEQUENCE, NATS_EXPECTED_STREAM, NATS_MESSAGE_ID};
 use bytes::Bytes;
+use ledger::allocation_event;
 use ledger::event::Event;
 use ledger::ids::{ConsumerUuid, ProviderUuid};
 use ledger::record::Record;
@@ -105,14 +106,7 @@ fn about(record: &Record) -> About {
         return About::Other;
     };
     match event {
-        Event::Claimed(body)
-        | Event::DoubledUp(body)
-        | Event::MovedToMigration(body)
-        | Event::DestinationReleased(body)
-        | Event::Reverted(body)
-        | Event::Confirmed(body)
-        | Event::Released(body)
-        | Event::Reallocated(body) => {
+        allocation_event!(body) => {
             About::Consumers(body.consumers.iter().map(|change| change.consumer).collect())
         }
         Event::Rejected(body) => {
@@ -122,6 +116,7 @@ fn about(record: &Record) -> About {
         Event::ProviderUpdated(body) => About::Provider(body.provider),
         Event::ProviderDeleted(body) => About::Provider(body.provider),
         Event::InventoryChanged(body) => About::Provider(body.provider),
+        Event::RetirementChanged(body) => About::Provider(body.provider),
         Event::TraitsChanged(body) => About::Provider(body.provider),
         Event::AggregatesChanged(body) => About::Provider(body.provider),
         Event::Reshaped(body) => match body.inventories.as_slice() {
@@ -138,6 +133,7 @@ fn about(record: &Record) -> About {
         | Event::SearchFailed(_)
         | Event::Answered(_)
         | Event::SettingsChanged(_)
+        | Event::QuotaChanged(_)
         | Event::Erased(_) => About::Other,
     }
 }

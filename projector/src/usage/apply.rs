@@ -5,6 +5,7 @@ use super::{ClassUsage, ProviderUsage, UsageView, in_flight};
 use crate::ProjectionError;
 use crate::class_names::{ClassNames, ClassNumber};
 use crate::links::Amounts;
+use ledger::allocation_event;
 use ledger::event::{AllocationEvent, ConsumerChange, Event, InventoryChanged, ProviderChange};
 use ledger::ids::{ConsumerUuid, LinkId, ProviderUuid};
 use std::collections::BTreeSet;
@@ -25,14 +26,7 @@ impl UsageView {
 
     fn fold(&mut self, event: &Event) -> Fits {
         match event {
-            Event::Claimed(body)
-            | Event::DoubledUp(body)
-            | Event::MovedToMigration(body)
-            | Event::DestinationReleased(body)
-            | Event::Reverted(body)
-            | Event::Confirmed(body)
-            | Event::Released(body)
-            | Event::Reallocated(body) => self.allocations(body),
+            allocation_event!(body) => self.allocations(body),
             Event::ProviderCreated(body) => {
                 let row = ProviderUsage { generation: body.generation, classes: Vec::new() };
                 self.providers.insert(body.provider, Arc::new(row));
@@ -57,6 +51,8 @@ impl UsageView {
                 body.inventories.iter().try_for_each(|change| self.drop_inventories(change))
             }
             Event::Genesis(_)
+            | Event::RetirementChanged(_)
+            | Event::QuotaChanged(_)
             | Event::TraitCreated(_)
             | Event::TraitDeleted(_)
             | Event::ResourceClassCreated(_)
@@ -237,8 +233,13 @@ impl UsageView {
 
     /// Puts what the event changed into the totals as it stands now.
     fn count(&mut self, body: &AllocationEvent, groups: &BTreeSet<LinkId>) -> Fits {
-        for change in body.consumers.iter().filter(|change| change.generation.is_some()) {
+        for change in &body.consumers {
+            if change.generation.is_none() {
+                self.in_flight.note_owner(change.consumer, None);
+                continue;
+            }
             let key: OwnerKey = self.totals.key_after(change);
+            self.in_flight.note_owner(change.consumer, Some(key));
             let holds = amounts(&self.classes, change, |amount| amount.after);
             match &change.link {
                 Some(link) => {

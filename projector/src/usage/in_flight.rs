@@ -8,6 +8,7 @@
 //! * one in a link group gives up no more than its share of the group's amount ([`crate::links`]),
 //!   since the group's other members hold the rest anyway.
 
+use super::totals::OwnerKey;
 use crate::Map;
 use crate::class_names::{ClassNames, ClassNumber};
 use crate::links::{Amounts, Links};
@@ -23,6 +24,8 @@ pub(super) struct InFlight {
     /// (instance or migration, move)
     of: imbl::OrdSet<(ConsumerUuid, MoveId)>,
     counted: Map<ConsumerUuid, Arc<Amounts>>,
+    /// Whose the sides of live moves are.
+    owners: Map<ConsumerUuid, OwnerKey>,
 }
 
 /// Who holds the source of a move.
@@ -66,6 +69,22 @@ impl InFlight {
             }
             self.moves.insert(this.id, Arc::new(this.clone()));
         }
+    }
+
+    /// Notes whose a consumer is; none: it holds nothing any more. Only sides of live moves matter.
+    pub(super) fn note_owner(&mut self, consumer: ConsumerUuid, owner: Option<OwnerKey>) {
+        match owner.filter(|_| self.of(consumer).next().is_some()) {
+            Some(owner) => self.owners.insert(consumer, owner),
+            None => self.owners.remove(&consumer),
+        };
+    }
+
+    /// What each holder of a source gives up once its moves are confirmed, and whose it is.
+    pub(super) fn all_counted(&self) -> impl Iterator<Item = (OwnerKey, &Amounts)> {
+        let owner = |consumer| self.owners.get(consumer).copied();
+        self.counted
+            .iter()
+            .filter_map(move |(consumer, amounts)| Some((owner(consumer)?, &**amounts)))
     }
 
     /// What a holder was last counted with.

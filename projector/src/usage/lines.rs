@@ -41,7 +41,13 @@ pub(super) fn lines(view: &UsageView) -> Vec<String> {
             )
         })
         .collect();
+    for (project, user) in view.totals.sums.keys().map(|key| (key.0, key.1)) {
+        let (project, user) = (view.totals.projects.name(project), view.totals.users.name(user));
+        let of_moves = view.held_by_moves_of(Some(project), Some(user));
+        totals.push(format!("project {project} user {user}: of these by moves {of_moves:?}"));
+    }
     totals.sort_unstable();
+    totals.dedup();
     lines.extend(totals);
     lines
 }

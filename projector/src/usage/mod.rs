@@ -86,6 +86,27 @@ impl UsageView {
     }
 }
 
+// For quotas and dashboards.
+impl UsageView {
+    /// What everybody, a project or a user holds, by consumer type as [`Self::project`].
+    pub fn held_of(&self, project: Option<&str>, user: Option<&str>) -> Vec<TypeUsage> {
+        let whose = self.totals.whose(project, user);
+        whose.map_or_else(Vec::new, |whose| self.totals.by_type(&self.classes, whose))
+    }
+
+    /// The part of [`Self::held_of`] that goes once all moves in flight are confirmed; the consumers
+    /// counted are those that give something up.
+    pub fn held_by_moves_of(&self, project: Option<&str>, user: Option<&str>) -> Vec<TypeUsage> {
+        let Some(whose) = self.totals.whose(project, user) else { return Vec::new() };
+        let mut found = totals::ByType::default();
+        for (key, amounts) in self.in_flight.all_counted().filter(|(key, _)| whose.covers(*key)) {
+            let amounts = amounts.iter().map(|&(_, class, amount)| (class, amount));
+            self.totals.add_to(&mut found, &self.classes, key, 1, amounts);
+        }
+        found.into_values().collect()
+    }
+}
+
 impl ProviderUsage {
     fn class_mut(&mut self, class: ClassNumber) -> Option<&mut ClassUsage> {
         self.classes.iter_mut().find(|usage| usage.class == class)

@@ -67,6 +67,9 @@ pub(super) fn in_flight(state: &State) -> InFlight {
     let mut found = InFlight::default();
     for entry in state.moves().iter().filter(|entry| entry.this.state.is_live()) {
         found.put(&entry.this);
+        for side in [Some(entry.this.instance), entry.this.migration].into_iter().flatten() {
+            found.note_owner(side, state.consumer(side).map(|row| key(row)));
+        }
     }
     found
 }

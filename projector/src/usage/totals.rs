@@ -36,6 +36,23 @@ pub(super) struct Totals {
     pub(super) sums: imbl::OrdMap<OwnerKey, Arc<Sum>>,
 }
 
+/// Figures by consumer type, those without a type first.
+pub(super) type ByType = BTreeMap<Option<Arc<str>>, TypeUsage>;
+
+/// Whose figures are wanted, by number; none: everybody's.
+#[derive(Clone, Copy)]
+pub(super) struct Whose {
+    project: Option<u32>,
+    user: Option<u32>,
+}
+
+impl Whose {
+    pub(super) fn covers(self, key: OwnerKey) -> bool {
+        self.project.is_none_or(|project| project == key.0)
+            && self.user.is_none_or(|user| user == key.1)
+    }
+}
+
 /// A figure would fall below zero: the events contradict the view.
 pub(super) struct Negative;
 
@@ -114,28 +131,56 @@ impl Totals {
         project: &str,
         user: Option<&str>,
     ) -> Vec<TypeUsage> {
-        let Some(project) = self.projects.number(project) else {
-            return Vec::new();
+        let Some(whose) = self.whose(Some(project), user) else { return Vec::new() };
+        self.by_type(classes, whose)
+    }
+
+    /// Whose figures are wanted, by number; none: nobody is called so.
+    pub(super) fn whose(&self, project: Option<&str>, user: Option<&str>) -> Option<Whose> {
+        let project = match project {
+            Some(name) => Some(self.projects.number(name)?),
+            None => None,
         };
-        let user = match user.map(|user| self.users.number(user)) {
-            Some(None) => return Vec::new(),
-            other => other.flatten(),
+        let user = match user {
+            Some(name) => Some(self.users.number(name)?),
+            None => None,
         };
-        let (first, last) = (user.unwrap_or(0), user.unwrap_or(u32::MAX));
-        let mut found: BTreeMap<Option<Arc<str>>, TypeUsage> = BTreeMap::new();
-        for (key, sum) in self.sums.range((project, first, 0)..=(project, last, u32::MAX)) {
-            let name = self.type_name(*key).cloned();
-            let usage = found.entry(name.clone()).or_insert_with(|| TypeUsage {
-                consumer_type: name,
-                consumer_count: 0,
-                amounts: BTreeMap::new(),
-            });
-            usage.consumer_count += sum.consumers;
-            for (&class, &amount) in &sum.amounts {
-                *usage.amounts.entry(Arc::clone(classes.name(class))).or_default() += amount;
+        Some(Whose { project, user })
+    }
+
+    /// What consumers hold, by their type.
+    pub(super) fn by_type(&self, classes: &ClassNames, whose: Whose) -> Vec<TypeUsage> {
+        let (first, last) = (whose.project.unwrap_or(0), whose.project.unwrap_or(u32::MAX));
+        let (from, to) = (whose.user.unwrap_or(0), whose.user.unwrap_or(u32::MAX));
+        let mut found = ByType::default();
+        for (key, sum) in self.sums.range((first, from, 0)..=(last, to, u32::MAX)) {
+            if whose.covers(*key) {
+                let amounts = sum.amounts.iter().map(|(&class, &amount)| (class, amount));
+                self.add_to(&mut found, classes, *key, sum.consumers, amounts);
             }
         }
         found.into_values().collect()
+    }
+
+    /// Adds figures of one owner to those of its consumer type.
+    pub(super) fn add_to(
+        &self,
+        found: &mut ByType,
+        classes: &ClassNames,
+        key: OwnerKey,
+        consumers: u64,
+        amounts: impl Iterator<Item = (ClassNumber, u64)>,
+    ) {
+        let name = self.type_name(key).cloned();
+        let usage = found.entry(name.clone()).or_insert_with(|| TypeUsage {
+            consumer_type: name,
+            consumer_count: 0,
+            amounts: BTreeMap::new(),
+        });
+        usage.consumer_count += consumers;
+        for (class, amount) in amounts {
+            *usage.amounts.entry(Arc::clone(classes.name(class))).or_default() += amount;
+        }
     }
 
     pub(super) fn type_name(&self, key: OwnerKey) -> Option<&Arc<str>> {

@@ -33,6 +33,26 @@ fn local_and_shared_disk_are_both_offered() {
     assert_eq!(names(&found), sets(&[&["cn"], &["cn", "sh"]]));
 }
 
+/// Launchpad 2115905: what goes once it is free is not offered any more, until that is withdrawn.
+#[test]
+fn what_is_being_retired_is_not_offered() {
+    let mut world = World::new();
+    for name in ["a", "b"] {
+        world.provider(name, None);
+        world.has(name, &[("VCPU", 8), ("DISK_GB", 100)]);
+    }
+    world.retire("a", true, &[]);
+    world.retire("b", false, &["DISK_GB"]);
+    assert_eq!(names(&world.plain(&query(&[("", "VCPU:1")]))), sets(&[&["b"]]));
+    assert_eq!(world.count(&query(&[("", "DISK_GB:1")])), 0);
+    // A class that it gets only now is not offered either.
+    world.has("a", &[("MEMORY_MB", 512)]);
+    assert_eq!(world.count(&query(&[("", "MEMORY_MB:1")])), 0);
+    world.retire("a", false, &[]);
+    world.retire("b", false, &[]);
+    assert_eq!(world.count(&query(&[("", "VCPU:1,DISK_GB:1")])), 2);
+}
+
 /// Case D4 (Launchpad 1763907): sharing reaches only members of a common aggregate, also with `member_of`.
 #[test]
 fn member_of_does_not_connect_what_shares_no_aggregate() {

@@ -73,7 +73,8 @@ impl Oracle<'_> {
             return false;
         };
         let it = row.inventory;
-        (row.held + amount) as f64 <= it.capacity()
+        !row.closed
+            && (row.held + amount) as f64 <= it.capacity()
             && u64::from(it.min_unit) <= amount
             && amount <= u64::from(it.max_unit)
             && amount.is_multiple_of(u64::from(it.step_size))

@@ -6,7 +6,7 @@ use ledger::command::Via;
 use ledger::event::{
     AggregatesChanged, AllocationEvent, AmountChange, ConsumerChange, Event, Genesis,
     HoldingChange, InventoryBeforeAfter, InventoryChanged, Name, ProviderChange, ProviderCreated,
-    ProviderDeleted, ProviderUpdated, TraitsChanged,
+    ProviderDeleted, ProviderUpdated, RetirementChanged, TraitsChanged, Wishes,
 };
 use ledger::ids::{ConsumerUuid, LedgerId, ProviderUuid};
 use ledger::state::State;
@@ -185,6 +185,17 @@ impl World {
             finding: None,
             option: None,
             passed_over: Vec::new(),
+        }));
+    }
+
+    /// What of a provider goes once it is free: itself, or these classes.
+    pub fn retire(&mut self, name: &str, whole: bool, classes: &[&str]) {
+        let after = Wishes { whole, classes: strings(classes) };
+        self.apply(Event::RetirementChanged(RetirementChanged {
+            provider: uuid(name),
+            before: Wishes::default(),
+            after,
+            reason: None,
         }));
     }
 

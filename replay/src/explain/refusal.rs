@@ -192,6 +192,10 @@ impl ShortageReport {
         writeln!(out)?;
         match self.cause {
             ShortageCause::Capacity => {}
+            ShortageCause::Retiring => {
+                writeln!(out, "    it goes once it is free, and no more of it can be claimed")?;
+                return self.write_holders(out);
+            }
             ShortageCause::NoInventory => return writeln!(out, "    there is no inventory of it"),
             ShortageCause::MinUnit(limit) => {
                 return writeln!(out, "    that is below min_unit {limit}");

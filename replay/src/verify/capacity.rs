@@ -2,7 +2,6 @@
 //! capacity for, for a (provider, class) that it names, unless no less was held before.
 
 use super::findings::Findings;
-use crate::history::allocations;
 use ledger::event::Event;
 use ledger::ids::ProviderUuid;
 use ledger::state::State;
@@ -22,7 +21,7 @@ pub(super) struct Capacity {
 impl Capacity {
     /// Takes in an event that was just folded into `state`.
     pub fn event(&mut self, state: &State, sequence: u64, event: &Event) {
-        let Some(body) = allocations(event) else {
+        let Some(body) = event.allocations() else {
             return;
         };
         for change in &body.providers {

@@ -9,6 +9,17 @@ pub(crate) fn cause_words(cause: &Cause, names: &Names) -> String {
     match cause {
         Cause::Capacity => "not enough capacity".into(),
         Cause::Constraint => "min_unit, max_unit or step_size forbids the amount".into(),
+        Cause::Retiring => "it goes once it is free, and no more of it can be claimed".into(),
+        Cause::Quota { project_id, class, limit, held, after } => format!(
+            "the quota of project {project_id}: {class} {limit}, it holds {held} and would hold {after}"
+        ),
+        Cause::CannotRetire { total, in_use, with_children, providers } => {
+            let told: Vec<_> = providers.iter().map(|&provider| names.provider(provider)).collect();
+            format!(
+                "of {total} providers {in_use} are in use and {with_children} have children that stay: {}",
+                told.join(", ")
+            )
+        }
         Cause::NoOptionFits => "none of the options fits".into(),
         Cause::NoInventory { classes, providers } => {
             let providers: Vec<_> =
@@ -17,6 +28,13 @@ pub(crate) fn cause_words(cause: &Cause, names: &Names) -> String {
         }
         Cause::HoldsNothing { consumer } => format!("consumer {consumer} holds nothing"),
         Cause::HoldsAlready { consumer } => format!("consumer {consumer} holds something already"),
+        Cause::HoldsLess { consumer, provider, class, held, asked } => {
+            let place = names.provider(*provider);
+            format!("consumer {consumer} holds {held} of {class} on {place}, not {asked}")
+        }
+        Cause::HoldsNothingThere { consumer, provider } => {
+            format!("consumer {consumer} holds nothing of {}", names.provider(*provider))
+        }
         Cause::MoveNotFound { consumer } => format!("no move of consumer {consumer} is on record"),
         Cause::MoveState { move_id, state, wanted } => {
             format!("move {move_id} is {}, so it cannot {wanted}", state.name())
@@ -68,6 +86,7 @@ pub(crate) fn shortage_words(shortage: &Shortage, names: &Names) -> String {
         ShortageCause::StepSize(limit) => {
             format!("{place}: {needed} is no multiple of step_size {limit}")
         }
+        ShortageCause::Retiring => format!("{place}: it goes once it is free"),
         ShortageCause::NoInventory => format!("{place}: there is no inventory of it"),
     }
 }

@@ -3,12 +3,14 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod candidates;
+mod capacity_commands;
 mod cloud;
 mod determinism;
 mod inventories;
 mod leaks;
 mod lists;
 mod metrics;
+mod orphans;
 mod races;
 mod readers;
 mod refusals;

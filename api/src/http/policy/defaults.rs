@@ -46,4 +46,5 @@ pub const RULES: &[(&str, &str)] = &[
     ("ledger:history", SERVICES),
     ("ledger:explain", SERVICES),
     ("ledger:lists", SERVICES),
+    ("ledger:orphans", SERVICES),
 ];

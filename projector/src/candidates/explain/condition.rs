@@ -62,6 +62,11 @@ pub enum Lack {
         /// The class.
         class: String,
     },
+    /// The inventory, or its provider, goes once it is free, and is not offered any more.
+    Retiring {
+        /// The class.
+        class: String,
+    },
     /// Less is free than is needed.
     Free {
         /// The class.
@@ -182,6 +187,7 @@ impl fmt::Display for Lack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Inventory { class } => write!(f, "has no {class}"),
+            Self::Retiring { class } => write!(f, "{class} is being retired"),
             Self::Free { class, needed, free } => write!(f, "{class}: needs {needed}, {free} free"),
             Self::MinUnit { class, needed, min_unit } => {
                 write!(f, "{class}: min_unit {min_unit} > {needed}")

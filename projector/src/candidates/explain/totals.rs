@@ -26,7 +26,7 @@ pub struct ClassTotals {
     pub with_largest_gap: usize,
     /// Held of it on all providers together.
     pub held: u64,
-    /// Providers where less is free than needed.
+    /// Providers where less is free than needed, those that are being retired included.
     pub too_full: usize,
     /// Providers whose `max_unit` is below the amount.
     pub above_max_unit: usize,
@@ -93,6 +93,9 @@ impl ClassTotals {
 fn lack(row: &ProviderInventory, class: &str, needed: u64) -> Option<Lack> {
     let it = &row.inventory;
     let class = || class.to_string();
+    if row.closed {
+        return Some(Lack::Retiring { class: class() });
+    }
     if needed > u64::from(it.max_unit) {
         return Some(Lack::MaxUnit { class: class(), needed, max_unit: it.max_unit });
     }

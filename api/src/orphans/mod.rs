@@ -1,0 +1,96 @@
+//! Orphans as the server knows them: those that the state tells of, and those that lists of the
+//! living told. The latter are kept in memory only: they are what somebody said, and no facts.
+
+mod fed;
+mod notices;
+mod watch;
+
+use std::collections::BTreeMap;
+
+use ledger::ids::ConsumerUuid;
+use ledger::state::State;
+use ledger::time::Timestamp;
+use parking_lot::Mutex;
+use projector::orphans::{Finding, Kind, standing};
+
+pub use fed::{Fed, Scope, Source};
+pub use watch::watch;
+
+use crate::http::last_modified;
+use fed::Lists;
+use notices::Notices;
+
+/// What is known of orphans beside the state.
+pub struct Orphans {
+    /// Microseconds that a move may stay open without a finding.
+    bound: i64,
+    lists: Mutex<Lists>,
+    notices: Mutex<Notices>,
+}
+
+/// One orphan and, if a list told of it, whose.
+#[derive(Clone, Debug)]
+pub struct Orphan {
+    /// The finding.
+    pub finding: Finding,
+    /// Who told.
+    pub source: Option<Source>,
+}
+
+impl Orphans {
+    /// With the bound for open moves, in seconds.
+    #[must_use]
+    pub fn new(open_move_bound: u32) -> Self {
+        Self {
+            bound: i64::from(open_move_bound) * 1_000_000,
+            lists: Mutex::new(Lists::default()),
+            notices: Mutex::new(Notices::default()),
+        }
+    }
+
+    /// The bound for open moves, in microseconds.
+    #[must_use]
+    pub fn bound(&self) -> i64 {
+        self.bound
+    }
+
+    /// Takes in what a list told; what an earlier list of the same scope told is forgotten. Tells
+    /// how many were left out because there were too many.
+    pub fn feed(&self, scope: &Scope, fed: Vec<Fed>) -> usize {
+        self.lists.lock().feed(scope, fed)
+    }
+
+    /// All orphans as of a state, one for each consumer, and in the order of consumers. A move may
+    /// be open for `bound` microseconds up to `now`.
+    #[must_use]
+    pub fn of(&self, state: &State, now: Timestamp, bound: i64) -> BTreeMap<ConsumerUuid, Orphan> {
+        let opened_before = Timestamp::from_micros(now.micros().saturating_sub(bound));
+        let mut all: Vec<Orphan> = standing(state, opened_before)
+            .into_iter()
+            .map(|finding| Orphan { finding, source: None })
+            .collect();
+        all.extend(self.lists.lock().still(state));
+        // Of several findings about a consumer the one that its mending begins with is told.
+        all.sort_by_key(|orphan| orphan.finding.kind);
+        let mut found = BTreeMap::new();
+        for orphan in all {
+            found.entry(orphan.finding.consumer).or_insert(orphan);
+        }
+        found
+    }
+
+    /// Looks at a state: counts, and logs what is new.
+    pub fn look(&self, state: &State) {
+        let now = Timestamp::from_micros(last_modified::now());
+        let found = self.of(state, now, self.bound);
+        let found: Vec<&Orphan> = found.values().collect();
+        self.notices.lock().take(now, state.sequence(), &found);
+    }
+
+    /// How many of each kind there were at the last look, and since how many seconds the oldest
+    /// move that stays open is so.
+    #[must_use]
+    pub fn counts(&self) -> ([(Kind, u64); Kind::ALL.len()], u64) {
+        self.notices.lock().counts()
+    }
+}
