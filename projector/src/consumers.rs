@@ -183,6 +183,7 @@ pub fn allocation_body(event: &Event) -> Option<&AllocationEvent> {
         | Event::DoubledUp(body)
         | Event::MovedToMigration(body)
         | Event::DestinationReleased(body)
+        | Event::HostChanged(body)
         | Event::Reverted(body)
         | Event::Confirmed(body)
         | Event::Released(body)

@@ -107,6 +107,7 @@ pub(crate) fn allocations(event: &Event) -> Option<&AllocationEvent> {
         | Event::DoubledUp(body)
         | Event::MovedToMigration(body)
         | Event::DestinationReleased(body)
+        | Event::HostChanged(body)
         | Event::Reverted(body)
         | Event::Confirmed(body)
         | Event::Released(body)

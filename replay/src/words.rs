@@ -22,6 +22,7 @@ pub(crate) fn event_words(event: &Event, names: &Names) -> String {
         | Event::DoubledUp(body)
         | Event::MovedToMigration(body)
         | Event::DestinationReleased(body)
+        | Event::HostChanged(body)
         | Event::Reverted(body)
         | Event::Confirmed(body)
         | Event::Released(body)

@@ -5,7 +5,10 @@ mod aggregates;
 mod claim;
 mod confirm;
 mod double_up;
+mod fail;
 mod find_move;
+pub(crate) mod host;
+mod host_changed;
 mod inventories;
 mod move_to_migration;
 mod naming;
@@ -17,6 +20,7 @@ mod release;
 mod replace_allocations;
 mod reschedule;
 mod reshape;
+mod resize;
 mod resource_classes;
 mod revert;
 mod settings;
@@ -56,6 +60,9 @@ pub(crate) fn decide(draft: &mut Draft<'_>, command: &Command) -> Decision {
         Command::Reschedule(it) => reschedule::decide(draft, it),
         Command::Confirm(it) => confirm::decide(draft, it),
         Command::Revert(it) => revert::decide(draft, it),
+        Command::Resize(it) => resize::decide(draft, it),
+        Command::HostChanged(it) => host_changed::decide(draft, it),
+        Command::Fail(it) => fail::decide(draft, it),
         Command::Release(it) => release::decide(draft, it),
         Command::ChangeSettings(it) => settings::change(draft, it),
         Command::NoteFailedSearch(it) => note_failed_search::decide(draft, it),

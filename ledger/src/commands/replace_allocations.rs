@@ -32,7 +32,8 @@ pub(super) struct Note {
 pub(super) fn carry_out(draft: &mut Draft<'_>, writes: &[PlainWrite], note: &Note) -> Decision {
     let state = draft.state.clone();
     let request_id = draft.stamp.request_id.clone();
-    let steps = naming::steps(&state, request_id.as_deref(), writes, &mut || draft.new_id());
+    let steps =
+        naming::steps(&state, request_id.as_deref(), note.via, writes, &mut || draft.new_id());
     if steps.is_empty() {
         return Ok(Some(Unchanged::NoChange));
     }

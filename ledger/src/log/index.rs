@@ -82,6 +82,7 @@ fn event_keys(event: &Event, keys: &mut Vec<[u8; 17]>) {
         | Event::DoubledUp(body)
         | Event::MovedToMigration(body)
         | Event::DestinationReleased(body)
+        | Event::HostChanged(body)
         | Event::Reverted(body)
         | Event::Confirmed(body)
         | Event::Released(body)

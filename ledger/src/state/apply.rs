@@ -27,12 +27,16 @@ impl State {
         );
         self.position.sequence = sequence;
         self.position.recorded_at = now;
+        if super::room::may_make_room(event) {
+            self.roomier = sequence;
+        }
         match event {
             Event::Genesis(body) => self.apply_genesis(body, now),
             Event::Claimed(body)
             | Event::DoubledUp(body)
             | Event::MovedToMigration(body)
             | Event::DestinationReleased(body)
+            | Event::HostChanged(body)
             | Event::Reverted(body)
             | Event::Confirmed(body)
             | Event::Released(body)

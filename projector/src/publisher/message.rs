@@ -109,6 +109,7 @@ fn about(record: &Record) -> About {
         | Event::DoubledUp(body)
         | Event::MovedToMigration(body)
         | Event::DestinationReleased(body)
+        | Event::HostChanged(body)
         | Event::Reverted(body)
         | Event::Confirmed(body)
         | Event::Released(body)

@@ -29,6 +29,7 @@ impl UsageView {
             | Event::DoubledUp(body)
             | Event::MovedToMigration(body)
             | Event::DestinationReleased(body)
+            | Event::HostChanged(body)
             | Event::Reverted(body)
             | Event::Confirmed(body)
             | Event::Released(body)
