@@ -3,11 +3,13 @@
 
 mod cli;
 mod file;
+mod same_host_moves;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 pub use cli::{Cli, Command, ServeArgs};
+pub use same_host_moves::SameHostMoves;
 
 use crate::logging::LogFormat;
 
@@ -70,6 +72,8 @@ pub struct Config {
     pub cors_allow_headers: Option<String>,
     /// How many connections are served at a time.
     pub max_connections: usize,
+    /// What counts while a move by plain Placement calls has both sides on one provider.
+    pub same_host_moves: SameHostMoves,
     /// What is logged.
     pub log: String,
     /// How log lines look.
@@ -103,6 +107,7 @@ impl Config {
             cors_allowed_origin: args.cors_allowed_origin.or(file.cors_allowed_origin),
             cors_allow_headers: args.cors_allow_headers.or(file.cors_allow_headers),
             max_connections: connections.max(1),
+            same_host_moves: args.same_host_moves.or(file.same_host_moves).unwrap_or_default(),
             log: args.log.or(file.log).unwrap_or_else(|| DEFAULT_LOG.to_owned()),
             log_format: args.log_format.or(file.log_format).unwrap_or_default(),
         })
@@ -136,6 +141,7 @@ mod tests {
         assert_eq!(config.listen.to_string(), DEFAULT_LISTEN);
         assert_eq!(config.data_dir, PathBuf::from(DEFAULT_DATA_DIR));
         assert!(config.enforce_new_defaults && config.nats.is_none());
+        assert_eq!(config.same_host_moves, SameHostMoves::Sum);
     }
 
     #[test]
@@ -143,7 +149,8 @@ mod tests {
         let mut file = tempfile::NamedTempFile::new().expect("a file");
         writeln!(
             file,
-            "listen = \"127.0.0.1:1\"\ndata-dir = \"/tmp/a\"\nenforce-new-defaults = false"
+            "listen = \"127.0.0.1:1\"\ndata-dir = \"/tmp/a\"\nenforce-new-defaults = false\n\
+             same-host-moves = \"max\""
         )
         .expect("written");
         let args = ServeArgs {
@@ -155,6 +162,7 @@ mod tests {
         assert_eq!(config.listen.port(), 2);
         assert_eq!(config.data_dir, PathBuf::from("/tmp/a"));
         assert!(!config.enforce_new_defaults);
+        assert_eq!(config.same_host_moves, SameHostMoves::Max);
     }
 
     #[test]

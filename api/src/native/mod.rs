@@ -13,4 +13,5 @@ pub mod media;
 pub mod moves;
 mod page;
 pub mod providers;
+pub mod searching;
 pub mod traits;
