@@ -35,7 +35,8 @@ pub(super) struct Note {
 pub(super) fn carry_out(draft: &mut Draft<'_>, writes: &[PlainWrite], note: &Note) -> Decision {
     let state = draft.state.clone();
     let request_id = draft.stamp.request_id.clone();
-    let mut steps = naming::steps(&state, request_id.as_deref(), writes, &mut || draft.new_id());
+    let mut steps =
+        naming::steps(&state, request_id.as_deref(), note.via, writes, &mut || draft.new_id());
     if note.shrinks {
         let left = steps.iter_mut().flat_map(|step| &mut step.plan);
         left.filter(|planned| !planned.after.is_empty())
