@@ -135,6 +135,12 @@ setup_osc() {
         -c "$ALLOCD_ROOT/tests/conformance/requirements.txt"
 }
 
+# What the examples in Python need, for PYTHON.
+setup_examples() {
+    tools_install examples-requirements -r "$ALLOCD_ROOT/examples/requirements.txt"
+    export PYTHON=$TOOLS/bin/python
+}
+
 # cargo-nextest runs each test in a process of its own; `cargo test` does where it cannot
 # be had. Sets TEST_RUNNER.
 setup_nextest() {

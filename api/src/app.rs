@@ -10,13 +10,15 @@ use ledger::stamp::{Actor, CommandId, Stamp};
 use ledger::state::State;
 use ledger::time::Timestamp;
 use ledger::{Answer, Ledger, Outcome};
+use projector::buckets::Buckets;
 use projector::publisher::Publisher;
 use projector::{
     Behind, CandidateIndex, ConsumersView, MovesView, Projection, Projections, UsageView,
 };
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use uuid::Uuid;
 
+use crate::clock::SystemClock;
 use crate::config::DEFAULT_OPEN_MOVE_BOUND;
 use crate::failed_searches::FailedSearches;
 use crate::http::cors::Cors;
@@ -25,7 +27,10 @@ use crate::http::idempotency;
 use crate::http::last_modified;
 use crate::http::policy::Policy;
 use crate::http::request::Request;
+use crate::lag::Bounds;
 use crate::metrics::Metrics;
+use crate::native::stream;
+use crate::nats;
 use crate::orphans::Orphans;
 use crate::past;
 use crate::placement::summaries::Summaries;
@@ -39,14 +44,26 @@ pub struct App {
     pub projections: Projections,
     /// What copies events to NATS, if it is wanted.
     pub publisher: Option<Publisher>,
+    /// What writes the buckets on NATS, if it is wanted.
+    pub buckets: Option<Buckets>,
+    /// How the service on NATS is, if it is wanted.
+    pub nats: Option<Arc<nats::Board>>,
     /// So many look at the past at a time.
     pub pasts: Arc<Semaphore>,
+    /// So many follow events over HTTP at a time.
+    pub streams: Arc<Semaphore>,
+    /// Set when the server ends: whoever would go on for ever ends too.
+    pub ending: watch::Sender<bool>,
     /// As many searches at a time as there are processors.
     pub searches: Semaphore,
     /// Which searches that found nothing are recorded.
     pub failed_searches: FailedSearches,
     /// Texts of providers that answers have in common.
     pub summaries: Summaries,
+    /// The clock that the ledger goes by.
+    pub clock: Arc<SystemClock>,
+    /// How far what follows the ledger may lag before the server counts as not ready.
+    pub bounds: Bounds,
     /// Who may do what.
     pub policy: Policy,
     /// Whether and from where browsers are answered across origins.
@@ -110,10 +127,16 @@ impl App {
             ledger,
             projections,
             publisher,
+            buckets: None,
+            nats: None,
             pasts: Arc::new(Semaphore::new(past::AT_A_TIME)),
+            streams: Arc::new(Semaphore::new(stream::AT_A_TIME)),
+            ending: watch::Sender::new(false),
             searches: Semaphore::new(processors),
             failed_searches: FailedSearches::default(),
             summaries: Summaries::default(),
+            clock: Arc::default(),
+            bounds: Bounds::default(),
             policy,
             cors,
             orphans: Orphans::new(DEFAULT_OPEN_MOVE_BOUND),
@@ -269,7 +292,7 @@ fn stamp(request: &Request, command_id: Option<CommandId>) -> Stamp {
         actor: Actor {
             user: request.identity.user.clone(),
             project: request.identity.project.clone(),
-            address: request.peer.ip().to_string(),
+            address: request.origin.to_string(),
         },
         request_id: request.global_id.clone(),
         command_id,

@@ -15,7 +15,7 @@ use crate::http::failure::{Code, Failure};
 use crate::http::microversion::{self, MAX, MIN, Version, VersionError};
 use crate::http::operation::Operation;
 use crate::http::reply::{Frame, HttpResponse, Reply, VERSION_HEADER, finish};
-use crate::http::request::Request;
+use crate::http::request::{Origin, Request};
 use crate::http::router::{self, Endpoint, Media};
 use crate::http::{accept, auth, body, request_id};
 use crate::placement::{
@@ -119,10 +119,18 @@ async fn carry_out(
         headers: parts.headers.clone(),
         id: id.to_owned(),
         global_id: request_id::global(&parts.headers).map(str::to_owned),
-        peer,
+        origin: Origin::Http(peer.ip()),
         past: past::asked(app, &parts.headers, &parts.method, endpoint.operation).await?,
     };
-    let reply = dispatch(app, endpoint.operation, &request).await?;
+    run(app, endpoint.operation, &request).await
+}
+
+/// Has the operation's handler answer.
+///
+/// # Errors
+/// The handler's.
+pub async fn run(app: &App, operation: Operation, request: &Request) -> Result<Reply, Failure> {
+    let reply = dispatch(app, operation, request).await?;
     Ok(match &request.past {
         Some(past) => reply.header(SEQUENCE, past.state.sequence().into()),
         None => reply,
@@ -133,7 +141,11 @@ fn reads_body(method: &Method) -> bool {
     *method == Method::PUT || *method == Method::POST
 }
 
-fn requested_version(headers: &HeaderMap) -> Result<Version, Failure> {
+/// The version that the headers ask for; the oldest if they do not say.
+///
+/// # Errors
+/// 400 and 406.
+pub fn requested_version(headers: &HeaderMap) -> Result<Version, Failure> {
     let mut values = headers.get_all(VERSION_HEADER).iter().filter_map(|value| value.to_str().ok());
     let first = values.next().unwrap_or_default();
     let found = match values.next() {
@@ -230,6 +242,7 @@ async fn dispatch(app: &App, operation: Operation, request: &Request) -> Result<
         Op::Reshape => reshaper::reshape(app, request).await,
         Op::LedgerCommands => native::commands::submit(app, request).await,
         Op::LedgerEvents => native::events::list(app, request),
+        Op::LedgerEventStream => native::stream::open(app, request),
         Op::LedgerMoves => native::moves::list(app, request),
         Op::LedgerMove => native::moves::show(app, request).await,
         Op::LedgerConsumerHistory => native::events::of_consumer(app, request),

@@ -6,11 +6,16 @@ use std::fmt::Write;
 use http::request::Parts;
 use http::{Method, StatusCode};
 use projector::ViewHealth;
+use projector::buckets::{Buckets, BucketsStatus};
 use projector::publisher::{Publisher, PublisherStatus};
 use serde_json::{Value, json};
 
 use crate::app::App;
+use crate::clock::Jumps;
 use crate::http::reply::Reply;
+use crate::lag::{self, Follower};
+use crate::native::stream;
+use crate::nats::ServiceStatus;
 use crate::provider_metrics;
 
 /// The answer if the request is for one of these.
@@ -32,22 +37,42 @@ fn text(body: String) -> Reply {
     Reply { content_type: "text/plain; version=0.0.4; charset=utf-8", ..Reply::bytes(body) }
 }
 
-/// 200 if commands are taken, else 503 with the reason. Reads may still be served. A view that
-/// lags or has stopped, or NATS being away, is told but makes nobody unready: commands are not
-/// decided by either.
+/// 200 if commands are taken and nothing lags further than it may, else 503 with the reason. Reads
+/// may still be served. How far what is published may lag has no bound unless the operator sets
+/// one: commands do not need NATS.
 fn ready(app: &App) -> Reply {
     let health = app.ledger.health();
-    let ready = health.read_only.is_none();
+    let followers = lag::followers(app);
+    let unready = followers.iter().find_map(|follower| follower.unready.clone());
+    let reason = health.read_only.or(unready);
+    let ready = reason.is_none();
     let body = json!({
         "ready": ready,
-        "reason": health.read_only,
+        "reason": reason,
+        "clock": clock(app.clock.jumps()),
+        "lag": followers.iter().map(lagging).collect::<Value>(),
         "sequence": health.durable,
         "queued": health.queued,
         "views": app.projections.health().iter().map(view).collect::<Vec<_>>(),
         "publisher": app.publisher.as_ref().map(|publisher| nats(&publisher.status())),
+        "buckets": app.buckets.as_ref().map(|buckets| written(&buckets.status())),
+        "service": app.nats.as_ref().map(|board| service(&board.status())),
     });
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     Reply::bytes(body.to_string()).status(status)
+}
+
+fn clock(jumps: Jumps) -> Value {
+    json!({ "jumps": jumps.count, "last_jump_seconds": jumps.last as f64 / 1e6 })
+}
+
+fn lagging(follower: &Follower) -> Value {
+    json!({
+        "who": follower.name,
+        "events": follower.lag.events,
+        "seconds": follower.lag.seconds,
+        "unready": follower.unready,
+    })
 }
 
 fn view(health: &ViewHealth) -> Value {
@@ -68,6 +93,26 @@ fn nats(status: &PublisherStatus) -> Value {
         "lag": status.lag,
         "alarm": status.alarm,
         "fault": status.fault,
+        "warnings": status.warnings,
+    })
+}
+
+fn written(status: &BucketsStatus) -> Value {
+    json!({
+        "connected": status.connected,
+        "sequence": status.sequence,
+        "lag": status.lag,
+        "fault": status.fault,
+        "repairs": status.repairs,
+    })
+}
+
+fn service(status: &ServiceStatus) -> Value {
+    json!({
+        "connected": status.connected,
+        "fault": status.fault,
+        "requests": status.requests,
+        "errors": status.errors,
     })
 }
 
@@ -105,6 +150,11 @@ fn general(app: &App) -> String {
         "Consumers that hold something.",
         view.consumer_count() as u64,
     );
+    let jumps = app.clock.jumps().count;
+    gauge(&mut out, "allocd_clock_jumps", "Jumps of the system's clock since the start.", jumps);
+    let free = app.streams.available_permits();
+    let streams = stream::AT_A_TIME.saturating_sub(free) as u64;
+    gauge(&mut out, "allocd_event_streams", "Readers that follow events over HTTP.", streams);
     if let Some(status) = app.publisher.as_ref().map(Publisher::status) {
         let connected = u64::from(status.connected);
         gauge(&mut out, "allocd_nats_connected", "1 if a session with NATS stands.", connected);
@@ -112,6 +162,15 @@ fn general(app: &App) -> String {
         gauge(&mut out, "allocd_nats_alarms", "Alarms of the publisher so far.", status.alarms);
     }
     let (recorded, left_out) = app.failed_searches.counts();
+    if let Some(status) = app.buckets.as_ref().map(Buckets::status) {
+        let (lag, repairs) = (status.lag, status.repairs);
+        gauge(&mut out, "allocd_buckets_lag", "Durable events that the buckets lack.", lag);
+        gauge(&mut out, "allocd_buckets_repairs", "Times a bucket was made right.", repairs);
+    }
+    if let Some(status) = app.nats.as_ref().map(|board| board.status()) {
+        let connected = u64::from(status.connected);
+        gauge(&mut out, "allocd_nats_service_connected", "1 if requests can come.", connected);
+    }
     // Writing to a string cannot fail, here and below.
     let _ = writeln!(out, "# HELP allocd_failed_searches_total Searches that found nothing.");
     let _ = writeln!(out, "# TYPE allocd_failed_searches_total counter");
@@ -123,6 +182,16 @@ fn general(app: &App) -> String {
         let _ = writeln!(out, "allocd_view_lag{{view=\"{}\"}} {}", health.view, health.lag);
     }
     orphans(app, &mut out);
+    for (unit, help) in [
+        ("events", "Durable events that what follows the ledger lacks."),
+        ("seconds", "How long the oldest of them has been waiting."),
+    ] {
+        let _ = writeln!(out, "# HELP allocd_lag_{unit} {help}\n# TYPE allocd_lag_{unit} gauge");
+        for Follower { name, lag, .. } in lag::followers(app) {
+            let value = if unit == "events" { lag.events as f64 } else { lag.seconds };
+            let _ = writeln!(out, "allocd_lag_{unit}{{who=\"{name}\"}} {value}");
+        }
+    }
     let _ = writeln!(out, "# HELP allocd_refusals_total Refused commands by cause.");
     let _ = writeln!(out, "# TYPE allocd_refusals_total counter");
     for (cause, count) in app.ledger.refusals().by_cause() {

@@ -81,6 +81,7 @@ fn can_look_back(operation: Operation) -> bool {
         operation,
         Op::LedgerCommands
             | Op::LedgerEvents
+            | Op::LedgerEventStream
             | Op::LedgerMoves
             | Op::LedgerMove
             | Op::LedgerConsumerHistory

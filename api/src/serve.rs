@@ -7,6 +7,7 @@ use std::sync::Arc;
 use ledger::time::Clock;
 use ledger::{Ledger, Options};
 use projector::Projections;
+use projector::buckets::{Buckets, BucketsOptions};
 use projector::publisher::{Publisher, PublisherOptions};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -17,6 +18,7 @@ use crate::config::Config;
 use crate::handle::handle;
 use crate::http::cors::Cors;
 use crate::http::policy::Policy;
+use crate::nats::Service;
 use crate::orphans::{Orphans, watch};
 use crate::server;
 
@@ -35,13 +37,19 @@ pub async fn serve(config: Config) -> Result<(), Failed> {
     let listener = TcpListener::bind(config.listen)
         .await
         .map_err(|error| format!("cannot listen on {}: {error}", config.listen))?;
-    let ledger = open(&config).await?;
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    config.same_host_moves.record(&ledger, &clock).await?;
+    let clock = Arc::new(SystemClock::default());
+    let ledger = open(&config, Arc::clone(&clock)).await?;
+    let deciding: Arc<dyn Clock> = Arc::clone(&clock) as _;
+    config.same_host_moves.record(&ledger, &deciding).await?;
     let mut fatal = ledger.fatal();
     let projections = Projections::start(&ledger)?;
     let publisher = publisher(&config, &ledger)?;
+    let buckets = buckets(&config, &ledger)?;
     let app = App {
+        buckets,
+        nats: config.nats.as_ref().filter(|nats| nats.service).map(|_| Arc::default()),
+        clock,
+        bounds: config.bounds,
         orphans: Orphans::new(config.open_move_bound),
         ..App::new(ledger.clone(), projections, publisher, policy, cors)
     };
@@ -59,12 +67,18 @@ pub async fn serve(config: Config) -> Result<(), Failed> {
     };
     let stop = stop(gave_up)?;
     let (tell, told) = tokio::sync::oneshot::channel();
+    let ending = Arc::clone(&app);
     let stopping = async move {
         let reason = stop.await;
+        ending.ending.send_replace(true);
         let _ = tell.send(reason);
     };
+    let service = service(&config, &app);
     server::serve(listener, config.max_connections, handler, stopping).await;
     watching.abort();
+    if let Some(service) = service {
+        service.stop().await;
+    }
     tokio::task::spawn_blocking(move || close(&app)).await?;
     match told.await {
         Ok(Some(reason)) => Err(reason.into()),
@@ -74,8 +88,20 @@ pub async fn serve(config: Config) -> Result<(), Failed> {
 
 /// What is not published yet will be by the next process: the stream's end says how far it is.
 fn publisher(config: &Config, ledger: &Ledger) -> Result<Option<Publisher>, Failed> {
-    let Some(url) = &config.nats else { return Ok(None) };
-    Ok(Some(Publisher::start(ledger, PublisherOptions::new(url))?))
+    let Some(nats) = &config.nats else { return Ok(None) };
+    let options = PublisherOptions::new(nats.connection.clone());
+    Ok(Some(Publisher::start(ledger, options)?))
+}
+
+fn buckets(config: &Config, ledger: &Ledger) -> Result<Option<Buckets>, Failed> {
+    let Some(nats) = config.nats.as_ref().filter(|nats| nats.buckets) else { return Ok(None) };
+    Ok(Some(Buckets::start(ledger, BucketsOptions::new(nats.connection.clone()))?))
+}
+
+/// Takes commands and queries by NATS, if that is wanted.
+fn service(config: &Config, app: &Arc<App>) -> Option<Service> {
+    let (nats, board) = (config.nats.as_ref()?, app.nats.as_ref()?);
+    Some(Service::start(Arc::clone(app), Arc::clone(board), nats.connection.clone()))
 }
 
 fn close(app: &App) {
@@ -83,17 +109,18 @@ fn close(app: &App) {
     if let Some(publisher) = &app.publisher {
         publisher.stop();
     }
+    if let Some(buckets) = &app.buckets {
+        buckets.stop();
+    }
     app.ledger.close();
 }
 
 /// Opens the ledger, which may have to fold a long log first.
-async fn open(config: &Config) -> Result<Ledger, Failed> {
+async fn open(config: &Config, clock: Arc<SystemClock>) -> Result<Ledger, Failed> {
     let dir = config.data_dir.clone();
     let seed = uuid::Uuid::new_v4().into_bytes();
     let options = Options { owner: owner(config), ..Options::default() };
-    let opened = tokio::task::spawn_blocking(move || {
-        Ledger::open(&dir, options, Arc::new(SystemClock), seed)
-    });
+    let opened = tokio::task::spawn_blocking(move || Ledger::open(&dir, options, clock, seed));
     Ok(opened.await??)
 }
 

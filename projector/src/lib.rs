@@ -5,11 +5,14 @@
 //! the ledger's own state, so a projection that lags, is paused or has stopped cannot oversell.
 //!
 //! * [`Projections`] follows a ledger and publishes immutable snapshots of each view.
+//! * [`buckets::Buckets`] writes current figures to JetStream key-value buckets.
 //! * [`publisher::Publisher`] copies the log to a JetStream stream, message n being event n.
 
+pub mod buckets;
 mod candidate_view;
 pub mod candidates;
 pub mod class_names;
+pub mod connection;
 pub mod consumers;
 pub mod fold;
 mod follow;

@@ -5,6 +5,7 @@ mod common;
 use common::nats::{NatsServer, assert_is_the_ledger, copy_dir};
 use common::{claim, holding, make_provider, must, open, provider, runtime, until};
 use ledger::Ledger;
+use projector::connection::Connection;
 use projector::publisher::{Publisher, PublisherOptions};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -21,7 +22,7 @@ fn options(server: &NatsServer) -> PublisherOptions {
     PublisherOptions {
         inspect_every: Duration::from_millis(200),
         protected: false,
-        ..PublisherOptions::new(server.url())
+        ..PublisherOptions::new(Connection::to(server.url()))
     }
 }
 

@@ -7,16 +7,22 @@
 //! linked into the server.
 #![allow(clippy::unwrap_used)]
 
+pub mod asker;
+pub mod asyncapi;
 pub mod audit;
 pub mod binaries;
 pub mod books;
+pub mod certificates;
 pub mod claims;
+pub mod clock;
 pub mod garble;
 pub mod http;
 pub mod load;
 pub mod nats;
 pub mod power_cut;
 pub mod process;
+pub mod proxy;
+pub mod python;
 pub mod raw;
 pub mod record;
 pub mod replay_tool;
@@ -24,5 +30,6 @@ pub mod routes;
 pub mod same_host;
 pub mod seed;
 pub mod server;
+pub mod sse;
 pub mod subscriber;
 pub mod topology;

@@ -1,6 +1,7 @@
 //! A real nats-server with JetStream, killed and restarted at will.
 
 use std::env;
+use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -26,14 +27,25 @@ pub struct Nats {
     process: Option<Process>,
     folder: TempDir,
     port: u16,
+    /// Whether it has a configuration that a plain client cannot connect with.
+    guarded: bool,
 }
 
 impl Nats {
     /// A server with an empty store, ready to answer.
     pub fn start() -> Nats {
+        Nats::with("", &[])
+    }
+
+    /// The same with a configuration (login, TLS, limits) and files in its folder.
+    pub fn with(config: &str, files: &[(&str, &str)]) -> Nats {
         let folder =
             tempfile::Builder::new().prefix("nats-").tempdir().expect("a folder can be made");
-        let mut nats = Nats { process: None, folder, port: free_port() };
+        for (name, text) in files.iter().chain(&[("nats.conf", config)]) {
+            fs::write(folder.path().join(name), text).expect("a file can be written");
+        }
+        let guarded = !config.is_empty();
+        let mut nats = Nats { process: None, folder, port: free_port(), guarded };
         for attempt in 1..=TRIES {
             if nats.try_start() {
                 return nats;
@@ -79,6 +91,16 @@ impl Nats {
         format!("nats://127.0.0.1:{}", self.port)
     }
 
+    /// Its port.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// A file in its folder.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
     /// Where JetStream keeps its files.
     pub fn store(&self) -> PathBuf {
         self.folder.path().join("store")
@@ -95,11 +117,12 @@ impl Nats {
             "--store_dir",
         ]);
         command.arg(self.store());
+        command.arg("--config").arg(self.file("nats.conf")).current_dir(self.folder.path());
         let mut process =
             Process::start("nats-server", command, &self.folder.path().join("nats.log"));
         let deadline = Instant::now() + READY;
         while Instant::now() < deadline {
-            if answers(self.port) {
+            if answers(self.port, self.guarded) {
                 self.process = Some(process);
                 return true;
             }
@@ -113,8 +136,9 @@ impl Nats {
     }
 }
 
-/// Whether a NATS server with JetStream greets on this port, and answers a ping.
-fn answers(port: u16) -> bool {
+/// Whether a NATS server with JetStream greets on this port, and answers a ping. One that is guarded
+/// answers strangers with a greeting only.
+fn answers(port: u16, guarded: bool) -> bool {
     let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else {
         return false;
     };
@@ -128,6 +152,9 @@ fn answers(port: u16) -> bool {
     let Some(Ok(info)) = lines.next() else {
         return false;
     };
+    if guarded {
+        return info.starts_with("INFO");
+    }
     let pinged = stream.write_all(b"CONNECT {\"verbose\":false}\r\nPING\r\n").is_ok();
     info.starts_with("INFO")
         && pinged
@@ -152,7 +179,7 @@ fn binary() -> PathBuf {
 }
 
 /// The cache folder of `.ci/setup.sh`.
-fn cache() -> PathBuf {
+pub(crate) fn cache() -> PathBuf {
     if let Some(path) = env::var_os("ALLOCD_CACHE") {
         return PathBuf::from(path);
     }

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use allocd::app::App;
 use allocd::clock::SystemClock;
 use allocd::handle::handle;
+use allocd::http::payload::Payload;
 use allocd::http::policy::Policy;
 use allocd::server;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::Response;
-use http_body_util::Full;
 use ledger::command::Command;
 use ledger::stamp::{Actor, Stamp};
 use ledger::time::Timestamp;
@@ -43,7 +43,7 @@ impl Serving {
     pub fn start(cloud: &Cloud) -> Self {
         let dir = tempfile::tempdir().expect("a folder");
         let options = Options::default();
-        let ledger = Ledger::open(dir.path(), options, Arc::new(SystemClock), [7; 16]);
+        let ledger = Ledger::open(dir.path(), options, Arc::new(SystemClock::default()), [7; 16]);
         let ledger = ledger.expect("a ledger");
         for group in cloud.commands.chunks(GROUP) {
             submit(&ledger, group);
@@ -60,7 +60,7 @@ impl Serving {
             let (app, kept) = (Arc::clone(&app), Arc::clone(&kept));
             async move {
                 match request.uri().path() {
-                    READY => Response::new(Full::new(Bytes::clone(&kept.load()))),
+                    READY => Response::new(Payload::from(Bytes::clone(&kept.load()))),
                     _ => handle(&app, request, peer).await,
                 }
             }

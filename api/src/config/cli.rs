@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use super::SameHostMoves;
+use super::lag::LagArgs;
+use super::nats::NatsArgs;
 use crate::logging::LogFormat;
 
 /// A ledger of cloud capacity that speaks the OpenStack Placement API.
@@ -46,9 +48,12 @@ pub struct ServeArgs {
     /// The directory of the ledger; it is made if it is not there [default: ./allocd-data]
     #[arg(long, value_name = "DIR", env = "ALLOCD_DATA_DIR")]
     pub data_dir: Option<PathBuf>,
-    /// Publish events to this NATS server, such as nats://127.0.0.1:4222 [default: none]
-    #[arg(long, value_name = "URL", env = "ALLOCD_NATS")]
-    pub nats: Option<String>,
+    /// NATS.
+    #[command(flatten)]
+    pub nats: NatsArgs,
+    /// How far views and NATS may lag.
+    #[command(flatten)]
+    pub lag: LagArgs,
     /// How callers are known. noauth2 believes what they say: listen only where a proxy that
     /// authenticates, or nobody else, can connect [default: noauth2]
     #[arg(long, value_name = "NAME", env = "AUTH_STRATEGY")]

@@ -2,8 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use projector::connection::Secret;
 use serde::Deserialize;
 
+use super::lag::LagArgs;
+use super::nats::NatsArgs;
 use super::{ConfigError, SameHostMoves};
 use crate::logging::LogFormat;
 
@@ -15,6 +18,20 @@ pub struct File {
     pub listen: Option<String>,
     pub data_dir: Option<PathBuf>,
     pub nats: Option<String>,
+    pub nats_service: Option<bool>,
+    pub nats_buckets: Option<bool>,
+    pub nats_ca: Option<PathBuf>,
+    pub nats_cert: Option<PathBuf>,
+    pub nats_key: Option<PathBuf>,
+    pub nats_user: Option<String>,
+    pub nats_password: Option<Secret>,
+    pub nats_token: Option<Secret>,
+    pub nats_nkey: Option<PathBuf>,
+    pub nats_creds: Option<PathBuf>,
+    pub max_lag: Option<u64>,
+    pub max_lag_seconds: Option<u64>,
+    pub max_publish_lag: Option<u64>,
+    pub max_publish_lag_seconds: Option<u64>,
     pub auth_strategy: Option<String>,
     pub policy_file: Option<PathBuf>,
     pub enforce_new_defaults: Option<bool>,
@@ -25,6 +42,35 @@ pub struct File {
     pub same_host_moves: Option<SameHostMoves>,
     pub log: Option<String>,
     pub log_format: Option<LogFormat>,
+}
+
+impl File {
+    /// What it says of lags.
+    pub fn lag(&self) -> LagArgs {
+        LagArgs {
+            max_lag: self.max_lag,
+            max_lag_seconds: self.max_lag_seconds,
+            max_publish_lag: self.max_publish_lag,
+            max_publish_lag_seconds: self.max_publish_lag_seconds,
+        }
+    }
+
+    /// What it says of NATS.
+    pub fn nats(&mut self) -> NatsArgs {
+        NatsArgs {
+            nats: self.nats.take(),
+            nats_service: self.nats_service.take(),
+            nats_buckets: self.nats_buckets.take(),
+            nats_ca: self.nats_ca.take(),
+            nats_cert: self.nats_cert.take(),
+            nats_key: self.nats_key.take(),
+            nats_user: self.nats_user.take(),
+            nats_password: self.nats_password.take(),
+            nats_token: self.nats_token.take(),
+            nats_nkey: self.nats_nkey.take(),
+            nats_creds: self.nats_creds.take(),
+        }
+    }
 }
 
 /// Reads a file.

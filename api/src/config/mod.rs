@@ -3,14 +3,19 @@
 
 mod cli;
 mod file;
+mod lag;
+mod nats;
 mod same_host_moves;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 pub use cli::{Cli, Command, ServeArgs};
+pub use lag::LagArgs;
+pub use nats::{NatsArgs, NatsConfig};
 pub use same_host_moves::SameHostMoves;
 
+use crate::lag::Bounds;
 use crate::logging::LogFormat;
 
 /// Where the server listens unless told otherwise.
@@ -53,6 +58,17 @@ pub enum ConfigError {
         /// What it should be.
         reason: &'static str,
     },
+    /// Options that do not go together.
+    #[error("{name} cannot be used so: {reason}")]
+    Together {
+        /// The first of them.
+        name: &'static str,
+        /// What is wrong.
+        reason: &'static str,
+    },
+    /// The address of NATS.
+    #[error("nats cannot be used: {0}")]
+    Nats(String),
 }
 
 /// All settings of `allocd serve`.
@@ -62,8 +78,10 @@ pub struct Config {
     pub listen: SocketAddr,
     /// Where the data is kept.
     pub data_dir: PathBuf,
-    /// The NATS server to publish to; none: no publishing.
-    pub nats: Option<String>,
+    /// NATS; none: nothing is done there.
+    pub nats: Option<NatsConfig>,
+    /// How far what follows the ledger may lag before the server counts as not ready.
+    pub bounds: Bounds,
     /// The policy file.
     pub policy_file: Option<PathBuf>,
     /// Whether the built-in policy rules alone decide, without `admin` being allowed everything.
@@ -90,10 +108,11 @@ impl Config {
     /// # Errors
     /// If the file or one of the values cannot be used.
     pub fn resolve(args: ServeArgs) -> Result<Self, ConfigError> {
-        let file = match &args.config {
+        let mut file = match &args.config {
             Some(path) => file::read(path)?,
             None => file::File::default(),
         };
+        let (nats, lag) = (file.nats(), file.lag());
         let listen = args.listen.or(file.listen).unwrap_or_else(|| DEFAULT_LISTEN.to_owned());
         check_auth(args.auth_strategy.or(file.auth_strategy))?;
         let data_dir = args.data_dir.or(file.data_dir).unwrap_or_else(|| DEFAULT_DATA_DIR.into());
@@ -102,7 +121,8 @@ impl Config {
         Ok(Self {
             listen: parse_listen(&listen)?,
             data_dir,
-            nats: args.nats.or(file.nats),
+            nats: args.nats.or(nats).resolve()?,
+            bounds: args.lag.or(lag).bounds(),
             policy_file: args.policy_file.or(file.policy_file),
             enforce_new_defaults: args
                 .enforce_new_defaults

@@ -6,8 +6,8 @@ use http::header::{
     ACCESS_CONTROL_REQUEST_METHOD, ORIGIN, VARY,
 };
 use http::{HeaderMap, HeaderValue, Response};
-use http_body_util::Full;
 
+use super::payload::Payload;
 use super::reply::HttpResponse;
 
 /// Headers that a browser may always send; lower case.
@@ -48,7 +48,7 @@ impl Cors {
     /// announced request if it is allowed.
     #[must_use]
     pub fn preflight(&self, request: &HeaderMap) -> HttpResponse {
-        let mut response = Response::new(Full::default());
+        let mut response = Response::new(Payload::default());
         if let Some(allowed) = self.allowed(request) {
             let headers = response.headers_mut();
             headers.insert(VARY, HeaderValue::from_static("Origin"));
@@ -168,11 +168,11 @@ mod tests {
 
     #[test]
     fn vary_gains_the_origin() {
-        let mut response = Response::new(Full::default());
+        let mut response = Response::new(Payload::default());
         response.headers_mut().insert(VARY, HeaderValue::from_static("openstack-api-version"));
         cors().decorate(&headers(&[("origin", "http://valid.example.com")]), &mut response);
         assert_eq!(response.headers()[VARY], "openstack-api-version, Origin");
-        let mut untouched = Response::new(Full::default());
+        let mut untouched = Response::new(Payload::default());
         cors().decorate(&headers(&[("origin", "http://other.example.com")]), &mut untouched);
         assert!(untouched.headers().is_empty());
     }

@@ -11,6 +11,7 @@ pub mod idempotency;
 pub mod last_modified;
 pub mod microversion;
 pub mod operation;
+pub mod payload;
 pub mod policy;
 pub mod reply;
 pub mod request;

@@ -5,20 +5,21 @@ use http::header::{
     ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, LAST_MODIFIED, LOCATION, RETRY_AFTER, VARY,
 };
 use http::{HeaderName, HeaderValue, Response, StatusCode};
-use http_body_util::Full;
 use serde::Serialize;
+use tokio::sync::mpsc;
 
 use super::accept::error_form;
 use super::error;
 use super::failure::Failure;
 use super::microversion::{CACHE_HEADERS, Version};
+use super::payload::Payload;
 use super::request_id;
 
 /// The header that carries the microversion, both ways.
 pub const VERSION_HEADER: HeaderName = HeaderName::from_static("openstack-api-version");
 
 /// An answer ready to be sent.
-pub type HttpResponse = Response<Full<Bytes>>;
+pub type HttpResponse = Response<Payload>;
 
 /// What a client may keep: always nothing without asking again; with a time of last change where
 /// Placement gives one. Sent from 1.15 on.
@@ -33,12 +34,14 @@ pub enum Caching {
 }
 
 /// A successful answer.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Reply {
     /// The status.
     pub status: StatusCode,
     /// The body; none for 201 and 204 that have none, which then have no content type either.
     pub body: Option<Bytes>,
+    /// A body that goes on, in place of one that is whole.
+    pub stream: Option<mpsc::Receiver<Bytes>>,
     /// The body's type.
     pub content_type: &'static str,
     /// The caching headers.
@@ -56,6 +59,7 @@ impl Reply {
         Self {
             status,
             body: None,
+            stream: None,
             content_type: "application/json",
             caching: Caching::Absent,
             location: None,
@@ -144,8 +148,12 @@ pub fn finish(result: Result<Reply, Failure>, frame: &Frame<'_>) -> HttpResponse
 }
 
 fn success(reply: Reply, frame: &Frame<'_>) -> HttpResponse {
-    let has_body = reply.body.is_some();
-    let mut response = Response::new(Full::new(reply.body.unwrap_or_default()));
+    let has_body = reply.body.is_some() || reply.stream.is_some();
+    let payload = match reply.stream {
+        Some(stream) => Payload::Stream(stream),
+        None => reply.body.unwrap_or_default().into(),
+    };
+    let mut response = Response::new(payload);
     *response.status_mut() = reply.status;
     let headers = response.headers_mut();
     if has_body {
@@ -177,7 +185,7 @@ fn success(reply: Reply, frame: &Frame<'_>) -> HttpResponse {
 fn refusal(failure: &Failure, frame: &Frame<'_>) -> HttpResponse {
     let form = error_form(frame.accept);
     let (content_type, body) = error::render(failure, form, frame.version, frame.request_id);
-    let mut response = Response::new(Full::new(body));
+    let mut response = Response::new(Payload::from(body));
     *response.status_mut() = failure.status;
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));

@@ -1,6 +1,7 @@
 //! A request that has passed the checks that come before its handler.
 
-use std::net::SocketAddr;
+use std::fmt;
+use std::net::IpAddr;
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -12,6 +13,24 @@ use crate::past::Past;
 
 /// The variable parts of a path, in order.
 pub type Params = SmallVec<[String; 2]>;
+
+/// Where a request came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// By HTTP from this address.
+    Http(IpAddr),
+    /// By NATS, which does not tell addresses.
+    Nats,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Http(address) => address.fmt(f),
+            Self::Nats => f.write_str("nats"),
+        }
+    }
+}
 
 /// What a handler gets.
 #[derive(Debug)]
@@ -33,7 +52,7 @@ pub struct Request {
     /// OpenStack's global request id, if the client sent one.
     pub global_id: Option<String>,
     /// Where it came from.
-    pub peer: SocketAddr,
+    pub origin: Origin,
     /// The state of the past that it is to be answered from; none: the present one.
     pub past: Option<Past>,
 }

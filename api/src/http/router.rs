@@ -58,6 +58,14 @@ pub fn find(method: &Method, path: &str) -> Result<(&'static Endpoint, Params), 
     }
 }
 
+/// Everything that can be read: the operation, and the parts of its path.
+pub fn readable() -> impl Iterator<Item = (Operation, &'static [&'static str])> {
+    ROUTES.iter().flat_map(|route| {
+        let gets = route.endpoints.iter().filter(|endpoint| endpoint.method == Method::GET);
+        gets.map(|endpoint| (endpoint.operation, route.path))
+    })
+}
+
 fn matches(pattern: &[&str], parts: &[&str]) -> bool {
     let fits =
         |(pattern, part): (&&str, &&str)| pattern == part || (*pattern == "*" && !part.is_empty());

@@ -264,6 +264,10 @@ pub(super) static ROUTES: &[Route] = &[
         endpoints: &[on(GET, Op::LedgerEvents, MIN, Any, "ledger:events")],
     },
     Route {
+        path: &["ledger", "v1", "events", "stream"],
+        endpoints: &[on(GET, Op::LedgerEventStream, MIN, Any, "ledger:events")],
+    },
+    Route {
         path: &["ledger", "v1", "moves"],
         endpoints: &[on(GET, Op::LedgerMoves, MIN, Any, "ledger:moves")],
     },

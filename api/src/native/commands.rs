@@ -37,6 +37,18 @@ struct Done {
 /// The refusal, in the ledger's words.
 pub async fn submit(app: &App, request: &Request) -> Result<Reply, Failure> {
     let commands = read(Form::of_body(&request.headers)?, &request.body)?;
+    carry_out(app, request, commands).await
+}
+
+/// Has commands decided as one group, however they came, and answers with the outcome.
+///
+/// # Errors
+/// The refusal, in the ledger's words.
+pub async fn carry_out(
+    app: &App,
+    request: &Request,
+    commands: Vec<Command>,
+) -> Result<Reply, Failure> {
     let answer = searching::ask(app, request, commands).await?;
     if let Outcome::Refused { refusal, recorded_at } = &answer.outcome {
         let mut failure = refusals::native(refusal).field("sequence", answer.sequence);

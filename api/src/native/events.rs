@@ -1,5 +1,7 @@
 //! `GET /ledger/v1/events` and the histories of consumers and providers: pages of events.
 
+use http::HeaderName;
+use http::header::ACCEPT;
 use ledger::event::Event;
 use ledger::ids::{ConsumerUuid, MoveId, ProviderUuid};
 use ledger::log::{IndexKey, LogError, LogReader};
@@ -17,8 +19,15 @@ use crate::query::Query;
 const PAGE: usize = 100;
 /// The most events of a page.
 const LARGEST_PAGE: usize = 1_000;
+/// About the most bytes of a page's records, so that an answer stays of a size that can be sent.
+const PAGE_BYTES: usize = 16 * 1024 * 1024;
 /// The most events looked at for a page of one kind.
 const LOOKED_AT: usize = 20_000;
+
+/// The type of a list of records as stored.
+const RECORDS: &str = "application/vnd.allocd.records";
+/// Says where the ledger ends.
+const SEQUENCE: HeaderName = HeaderName::from_static("ledger-sequence");
 
 /// An event as JSON: its header, by its own names, and its body.
 #[derive(Debug, Serialize)]
@@ -43,7 +52,7 @@ impl EventBody {
         Self { header, body }
     }
 
-    fn of(record: &Record) -> Self {
+    pub(super) fn of(record: &Record) -> Self {
         // An event of a kind that this version does not know is shown by its header.
         let body = record.event().map_or(Value::Null, |event| event.body_json());
         Self::new(&record.header, body)
@@ -51,11 +60,11 @@ impl EventBody {
 }
 
 /// Which events a page has.
-struct Page {
+pub(super) struct Page {
     key: Option<IndexKey>,
     kind: Option<String>,
     step: Option<Step>,
-    after: u64,
+    pub(super) after: u64,
     limit: usize,
 }
 
@@ -70,12 +79,19 @@ struct Step {
 /// `GET /ledger/v1/events`: filters `after`, `limit`, `kind`, and one of `consumer`, `provider`,
 /// `move` and `request_id`.
 ///
+/// A client that accepts `application/vnd.allocd.records` gets the records as stored, without what
+/// names people: for who checks the chain of hashes.
+///
 /// # Errors
 /// 400.
 pub fn list(app: &App, request: &Request) -> Result<Reply, Failure> {
     let query = Query::parse(&request.query)?;
-    let key = key_of(&query)?;
-    answer(app, page(&query, key)?)
+    let page = page(&query, key_of(&query)?)?;
+    let accepted = request.headers.get(ACCEPT).and_then(|value| value.to_str().ok());
+    match accepted {
+        Some(RECORDS) => as_stored(app, &page),
+        _ => answer(app, &page),
+    }
 }
 
 /// `GET /ledger/v1/consumers/{id}/history`.
@@ -85,7 +101,7 @@ pub fn list(app: &App, request: &Request) -> Result<Reply, Failure> {
 pub fn of_consumer(app: &App, request: &Request) -> Result<Reply, Failure> {
     let id: ConsumerUuid = id(request.param(0), "consumer")?;
     let query = Query::parse(&request.query)?;
-    answer(app, page(&query, Some(IndexKey::Consumer(id)))?)
+    answer(app, &page(&query, Some(IndexKey::Consumer(id)))?)
 }
 
 /// `GET /ledger/v1/providers/{id}/history`; `generation`: only what led to this one.
@@ -101,7 +117,7 @@ pub fn of_provider(app: &App, request: &Request) -> Result<Reply, Failure> {
         })
     });
     let step = to.transpose()?.map(|to| Step { provider, to });
-    answer(app, Page { step, ..page(&query, Some(IndexKey::Provider(provider)))? })
+    answer(app, &Page { step, ..page(&query, Some(IndexKey::Provider(provider)))? })
 }
 
 fn key_of(query: &Query) -> Result<Option<IndexKey>, Failure> {
@@ -122,6 +138,21 @@ fn key_of(query: &Query) -> Result<Option<IndexKey>, Failure> {
         ));
     }
     Ok(keys.pop())
+}
+
+/// A page of a stream: after the event that is given, or else that of the query.
+pub(super) fn page_after(query: &Query, after: Option<u64>) -> Result<Page, Failure> {
+    if query.last("limit").is_some() {
+        return Err(Failure::bad_request("A stream has no limit."));
+    }
+    let key = key_of(query)?;
+    match after {
+        Some(after) => {
+            let kind = query.last("kind").map(str::to_owned);
+            Ok(Page { key, kind, step: None, after, limit: LARGEST_PAGE })
+        }
+        None => Ok(Page { limit: LARGEST_PAGE, ..page(query, key)? }),
+    }
 }
 
 fn page(query: &Query, key: Option<IndexKey>) -> Result<Page, Failure> {
@@ -146,36 +177,60 @@ fn id<T: std::str::FromStr>(text: &str, name: &str) -> Result<T, Failure> {
     text.parse().map_err(|_| Failure::bad_request(format!("The {name} {text} is no uuid.")))
 }
 
-fn answer(app: &App, page: Page) -> Result<Reply, Failure> {
-    let reader = app.ledger.reader();
+fn answer(app: &App, page: &Page) -> Result<Reply, Failure> {
+    let (records, sequence, next) = read(app, page)?;
+    let events: Vec<EventBody> = records.iter().map(EventBody::of).collect();
+    Reply::json(&json!({ "events": events, "sequence": sequence, "next_after": next }))
+}
+
+/// Each record after its length in 4 bytes, big endian.
+fn as_stored(app: &App, page: &Page) -> Result<Reply, Failure> {
+    let (records, sequence, _) = read(app, page)?;
+    let mut body = Vec::new();
+    for record in &records {
+        let length = u32::try_from(record.bytes().len())
+            .map_err(|_| Failure::internal("A record is too long."))?;
+        body.extend_from_slice(&length.to_be_bytes());
+        body.extend_from_slice(record.bytes());
+    }
+    let reply = Reply { content_type: RECORDS, ..Reply::bytes(body) };
+    Ok(reply.header(SEQUENCE, sequence.into()))
+}
+
+/// A page's records, where the ledger ends, and the sequence to go on after if there may be more.
+fn read(app: &App, page: &Page) -> Result<(Vec<Record>, u64, Option<u64>), Failure> {
     let sequence = app.view().sequence();
-    let (events, reached) = collect(&*reader, &page).map_err(|error| {
+    let (records, reached) = collect(&*app.ledger.reader(), page).map_err(|error| {
         tracing::error!(%error, "the log cannot be read");
         Failure::internal("The log cannot be read.")
     })?;
     // There is more to ask for if the end was not reached.
-    let next = reached.filter(|reached| *reached < sequence);
-    Reply::json(&json!({ "events": events, "sequence": sequence, "next_after": next }))
+    Ok((records, sequence, reached.filter(|reached| *reached < sequence)))
 }
 
-/// The events of a page, and the sequence that was looked at last if there may be more.
-fn collect(reader: &dyn LogReader, page: &Page) -> Result<(Vec<EventBody>, Option<u64>), LogError> {
-    let (mut events, mut after, mut looked) = (Vec::new(), page.after, 0);
+/// The records of a page, and the sequence that was looked at last if there may be more. A page has
+/// about [`PAGE_BYTES`] at most.
+pub(super) fn collect(
+    reader: &dyn LogReader,
+    page: &Page,
+) -> Result<(Vec<Record>, Option<u64>), LogError> {
+    let (mut found, mut after, mut looked, mut bytes) = (Vec::new(), page.after, 0, 0);
     let mut steps = Steps::start(reader, page)?;
     loop {
         let records = next(reader, page, after)?;
         if records.is_empty() {
-            return Ok((events, None));
+            return Ok((found, None));
         }
         for record in records {
             after = record.header.sequence;
             looked += 1;
             let stepped = steps.as_mut().is_none_or(|steps| steps.led_there(&record));
             if stepped && page.kind.as_ref().is_none_or(|kind| *kind == record.header.kind) {
-                events.push(EventBody::of(&record));
+                bytes += record.bytes().len();
+                found.push(record);
             }
-            if events.len() == page.limit || looked >= LOOKED_AT {
-                return Ok((events, Some(after)));
+            if found.len() == page.limit || looked >= LOOKED_AT || bytes >= PAGE_BYTES {
+                return Ok((found, Some(after)));
             }
         }
     }

@@ -8,6 +8,11 @@ use serde::de::DeserializeOwned;
 use crate::http::failure::Failure;
 use crate::http::reply::Reply;
 
+type Unpacker<'a> = rmp_serde::Deserializer<
+    rmp_serde::decode::ReadRefReader<'a, [u8]>,
+    rmp_serde::config::HumanReadableConfig<rmp_serde::config::DefaultConfig>,
+>;
+
 /// The content type of MessagePack.
 pub const MESSAGEPACK: &str = "application/msgpack";
 
@@ -46,6 +51,15 @@ impl Form {
         let mut named =
             accepted.split(',').filter_map(|range| Self::named(range.split(';').next()?.trim()));
         named.next().unwrap_or(Self::Json)
+    }
+
+    /// The form's content type.
+    #[must_use]
+    pub fn content_type(self) -> &'static str {
+        match self {
+            Self::Json => "application/json",
+            Self::MessagePack => MESSAGEPACK,
+        }
     }
 
     fn named(essence: &str) -> Option<Self> {
@@ -88,7 +102,12 @@ impl Form {
 
 /// Values look the same in both forms: a uuid is a text in MessagePack too.
 fn unpack<T: DeserializeOwned>(body: &[u8]) -> Result<T, rmp_serde::decode::Error> {
-    T::deserialize(&mut rmp_serde::Deserializer::from_read_ref(body).with_human_readable())
+    T::deserialize(&mut unpacker(body))
+}
+
+/// What reads MessagePack.
+pub(super) fn unpacker(body: &[u8]) -> Unpacker<'_> {
+    rmp_serde::Deserializer::from_read_ref(body).with_human_readable()
 }
 
 fn pack<T: Serialize>(value: &T) -> Result<Vec<u8>, rmp_serde::encode::Error> {

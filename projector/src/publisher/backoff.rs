@@ -7,13 +7,13 @@ const LONGEST: Duration = Duration::from_secs(5);
 
 /// The pauses between attempts.
 #[derive(Default)]
-pub(super) struct Backoff {
+pub(crate) struct Backoff {
     attempts: u32,
 }
 
 impl Backoff {
     /// The next pause: at most 50 ms, 100 ms, 200 ms ... 5 s, and at least half of that.
-    pub(super) fn next(&mut self) -> Duration {
+    pub(crate) fn next(&mut self) -> Duration {
         let longest = SHORTEST.saturating_mul(1 << self.attempts.min(16)).min(LONGEST);
         self.attempts += 1;
         longest.mul_f64(rand::random_range(0.5..=1.0))

@@ -1,12 +1,16 @@
 //! What ends a session with the server. After a pause there is another one, which looks at the
 //! stream anew and decides what is to be done.
 
+use crate::connection::ConnectionError;
 use ledger::log::LogError;
 use std::fmt;
 
 /// Why a session ended.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Fault {
+    /// The connection cannot even be tried.
+    #[error(transparent)]
+    Connection(#[from] ConnectionError),
     /// The server is away or does not answer.
     #[error("{what}: {error}")]
     Server {

@@ -22,13 +22,14 @@ mod options;
 mod session;
 mod status;
 mod stream;
+mod warnings;
 mod window;
 
 pub use message::{CONTENT_TYPE, consumer_token, subject};
 pub use options::PublisherOptions;
 pub use status::PublisherStatus;
 
-use backoff::Backoff;
+pub(crate) use backoff::Backoff;
 use fault::Fault;
 use ledger::Ledger;
 use ledger::ids::LedgerId;

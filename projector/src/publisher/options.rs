@@ -1,12 +1,13 @@
 //! How a publisher is set up.
 
+use crate::connection::Connection;
 use std::time::Duration;
 
 /// How a publisher is set up.
 #[derive(Clone, Debug)]
 pub struct PublisherOptions {
-    /// The NATS server, such as `nats://127.0.0.1:4222`; several are separated by commas.
-    pub url: String,
+    /// How NATS is reached.
+    pub connection: Connection,
     /// The stream's name.
     pub stream: String,
     /// What the subjects begin with: events go to `<prefix>.event.>`.
@@ -25,9 +26,9 @@ pub struct PublisherOptions {
 
 impl PublisherOptions {
     /// The defaults for a server.
-    pub fn new(url: impl Into<String>) -> Self {
+    pub fn new(connection: Connection) -> Self {
         Self {
-            url: url.into(),
+            connection,
             stream: "ALLOC_EVENTS".into(),
             subject_prefix: "alloc.v1".into(),
             replicas: 1,

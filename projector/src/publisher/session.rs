@@ -8,20 +8,18 @@ use super::fault::Fault;
 use super::inspect;
 use super::message::message;
 use super::stream::{Ready, prepare};
+use super::warnings::warnings;
 use super::window::Window;
+use async_nats::Event;
 use async_nats::jetstream::context::{Context, ContextBuilder};
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream::Info;
-use async_nats::{ConnectOptions, Event, ServerAddr};
 use futures::FutureExt;
 use ledger::record::Record;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::Notify;
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-const PING_EVERY: Duration = Duration::from_secs(5);
 /// Records that are read from the log at once.
 const READ_RECORDS: usize = 1_024;
 
@@ -34,6 +32,7 @@ pub(super) async fn run(source: &Source) -> Result<(), Fault> {
     let context = connect(source, &lost).await?;
     let work = async {
         let ready = prepare(source, &context).await?;
+        source.board.warn(warnings(&ready.info.config, &context.client().server_info()));
         source.board.session(ready.last);
         Session::new(source, context, ready).publish().await
     };
@@ -45,12 +44,12 @@ pub(super) async fn run(source: &Source) -> Result<(), Fault> {
 
 async fn connect(source: &Source, lost: &Arc<Notify>) -> Result<Context, Fault> {
     let lost = Arc::clone(lost);
-    let servers = servers(&source.options.url)?;
-    let client = ConnectOptions::new()
-        .name("allocd publisher")
-        .connection_timeout(CONNECT_TIMEOUT)
+    let connection = &source.options.connection;
+    let servers = connection.servers()?;
+    let client = connection
+        .options("allocd publisher")
+        .await?
         .request_timeout(Some(source.options.ack_timeout))
-        .ping_interval(PING_EVERY)
         .max_reconnects(servers.len())
         .event_callback(move |event| {
             if matches!(event, Event::Disconnected | Event::Closed) {
@@ -65,12 +64,6 @@ async fn connect(source: &Source, lost: &Arc<Notify>) -> Result<Context, Fault> 
         .timeout(source.options.ack_timeout)
         .ack_timeout(source.options.ack_timeout)
         .build(client))
-}
-
-fn servers(urls: &str) -> Result<Vec<ServerAddr>, Fault> {
-    urls.split(',')
-        .map(|url| url.trim().parse().map_err(|error| Fault::server("reading the URL")(&error)))
-        .collect()
 }
 
 struct Session<'a> {
@@ -184,6 +177,8 @@ impl<'a> Session<'a> {
             .await
             .map_err(|error| Fault::server("asking for the stream")(&error))?;
         let info = stream.cached_info();
+        let server = self.context.client().server_info();
+        self.source.board.warn(warnings(&info.config, &server));
         if info.created != self.begun.created {
             return Err(Fault::Changed("somebody made it anew".into()));
         }

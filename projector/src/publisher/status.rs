@@ -31,6 +31,9 @@ pub struct PublisherStatus {
     pub alarms: u64,
     /// What interrupted publishing last, while it is interrupted.
     pub fault: Option<String>,
+    /// What may go wrong with the stream as it is set up: limits that drop events, others who may
+    /// publish to it.
+    pub warnings: Vec<String>,
 }
 
 /// Where the publisher notes how it is.
@@ -51,6 +54,7 @@ struct Notes {
     last_alarm: Option<String>,
     alarms: u64,
     fault: Option<String>,
+    warnings: Vec<String>,
 }
 
 impl Board {
@@ -64,6 +68,7 @@ impl Board {
             last_alarm: None,
             alarms: 0,
             fault: None,
+            warnings: Vec::new(),
         };
         Self { stream, durable, notes: Mutex::new(notes) }
     }
@@ -91,6 +96,15 @@ impl Board {
         notes.progress = Instant::now();
         notes.stalled = false;
         notes.settle();
+    }
+
+    /// What may go wrong with the stream as it is set up; each is logged once.
+    pub(super) fn warn(&self, warnings: Vec<String>) {
+        let mut notes = self.notes.lock();
+        for warning in warnings.iter().filter(|warning| !notes.warnings.contains(warning)) {
+            tracing::warn!(stream = self.stream, "{warning}");
+        }
+        notes.warnings = warnings;
     }
 
     /// The stream was damaged. The alarm is over when everything that is durable now is published.
@@ -148,6 +162,7 @@ impl Board {
             last_alarm: notes.last_alarm.clone(),
             alarms: notes.alarms,
             fault: notes.fault.clone(),
+            warnings: notes.warnings.clone(),
         }
     }
 }

@@ -1,0 +1,157 @@
+//! `alloc_capacity`: sums by resource class and aggregate, and by class over all providers.
+//!
+//! A provider counts in the aggregates that it is itself in. The sums follow provider by provider:
+//! what one contributed before is taken out, what it contributes now is put in.
+
+use super::key;
+use ledger::ids::ProviderUuid;
+use ledger::state::{Provider, ProviderInventory, State};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+/// The aggregate of the sums over all providers. No aggregate's key begins with an underscore
+/// alone: one of this name is spelled `=5fall`.
+pub const ALL: &str = "_all";
+
+/// A class and an aggregate; none: all providers.
+type Place = (Arc<str>, Option<Arc<str>>);
+
+/// What providers have together, in the class's unit.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Sum {
+    providers: i64,
+    total: i64,
+    reserved: i64,
+    capacity: i64,
+    held: i64,
+    /// Of each provider what is free of it, or nothing if it is overcommitted.
+    free: i64,
+}
+
+/// All sums, and what each provider contributes.
+#[derive(Default)]
+pub(super) struct Capacity {
+    sums: BTreeMap<Place, Sum>,
+    parts: HashMap<ProviderUuid, Vec<(Place, Sum)>>,
+}
+
+impl Capacity {
+    /// The sums of a state.
+    pub(super) fn of(state: &State) -> Self {
+        let mut capacity = Self::default();
+        for (_, row) in state.providers() {
+            capacity.put(row.uuid, parts(state, row), &mut BTreeSet::new());
+        }
+        capacity
+    }
+
+    /// All keys and values.
+    pub(super) fn all(&self) -> impl Iterator<Item = (String, Value)> + '_ {
+        self.sums.iter().map(|(place, sum)| (spelled(place), shown(place, *sum)))
+    }
+
+    /// Looks at providers again; the keys of the sums that changed, each with its value if there
+    /// still is one.
+    pub(super) fn change(
+        &mut self,
+        state: &State,
+        providers: &BTreeSet<ProviderUuid>,
+    ) -> Vec<(String, Option<Value>)> {
+        let mut changed = BTreeSet::new();
+        for &provider in providers {
+            let now = state.provider(provider).map(|row| parts(state, row)).unwrap_or_default();
+            self.put(provider, now, &mut changed);
+        }
+        let value = |place: &Place| self.sums.get(place).map(|sum| shown(place, *sum));
+        changed.iter().map(|place| (spelled(place), value(place))).collect()
+    }
+
+    fn put(
+        &mut self,
+        provider: ProviderUuid,
+        now: Vec<(Place, Sum)>,
+        changed: &mut BTreeSet<Place>,
+    ) {
+        let before = self.parts.remove(&provider).unwrap_or_default();
+        if before == now {
+            self.parts.insert(provider, now);
+            return;
+        }
+        for (place, part) in before {
+            let sum = self.sums.entry(place.clone()).or_default();
+            sum.add(part, -1);
+            if sum.providers == 0 {
+                self.sums.remove(&place);
+            }
+            changed.insert(place);
+        }
+        for (place, part) in &now {
+            self.sums.entry(place.clone()).or_default().add(*part, 1);
+            changed.insert(place.clone());
+        }
+        if !now.is_empty() {
+            self.parts.insert(provider, now);
+        }
+    }
+}
+
+impl Sum {
+    fn of(inventory: &ProviderInventory) -> Self {
+        let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+        Self {
+            providers: 1,
+            total: i64::from(inventory.inventory.total),
+            reserved: i64::from(inventory.inventory.reserved),
+            capacity: inventory.inventory.capacity_shown(),
+            held: number(inventory.held),
+            free: inventory.free().max(0),
+        }
+    }
+
+    fn add(&mut self, other: Self, times: i64) {
+        self.providers += times * other.providers;
+        self.total += times * other.total;
+        self.reserved += times * other.reserved;
+        self.capacity += times * other.capacity;
+        self.held += times * other.held;
+        self.free += times * other.free;
+    }
+}
+
+/// What a provider contributes, and where.
+fn parts(state: &State, row: &Provider) -> Vec<(Place, Sum)> {
+    let mut parts = Vec::new();
+    for inventory in &row.inventories {
+        let class = Arc::clone(state.classes().name(inventory.class));
+        let sum = Sum::of(inventory);
+        for &aggregate in row.aggregates.iter() {
+            let name = Arc::clone(state.aggregates().name(aggregate));
+            parts.push(((Arc::clone(&class), Some(name)), sum));
+        }
+        parts.push(((class, None), sum));
+    }
+    parts
+}
+
+fn spelled((class, aggregate): &Place) -> String {
+    let aggregate = match aggregate.as_deref() {
+        None => ALL.to_owned(),
+        Some(name) if name.starts_with('_') => format!("=5f{}", key::part(&name[1..])),
+        Some(name) => key::part(name),
+    };
+    format!("{}.{aggregate}", key::part(class))
+}
+
+fn shown((class, aggregate): &Place, sum: Sum) -> Value {
+    json!({
+        "class": class,
+        "aggregate": aggregate,
+        "providers": sum.providers,
+        "total": sum.total,
+        "reserved": sum.reserved,
+        "capacity": sum.capacity,
+        "held": sum.held,
+        "free": sum.free,
+    })
+}
