@@ -1,5 +1,7 @@
 //! A client of the ledger's own API that claims under an id, and asks again until it knows.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -9,8 +11,8 @@ use serde_json::json;
 use crate::http::Client;
 use crate::seed;
 
-/// How long a claim may go without an answer: a restart of the server is shorter.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a claim may go without an answer, so that nothing hangs for ever.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// How soon it is asked again.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -34,12 +36,19 @@ pub struct Claimer {
     random: StdRng,
     providers: Vec<String>,
     next: usize,
+    unanswered: Arc<AtomicU64>,
 }
 
 impl Claimer {
     /// A claimer with connections of its own (not a clone of another's client).
     pub fn new(client: Client, random: StdRng, providers: &[String]) -> Claimer {
-        Claimer { client, random, providers: providers.to_vec(), next: 0 }
+        let unanswered = Arc::default();
+        Claimer { client, random, providers: providers.to_vec(), next: 0, unanswered }
+    }
+
+    /// Counts requests without an answer, also while it claims.
+    pub fn unanswered(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.unanswered)
     }
 
     /// Claim, and ask again under the same id while no answer comes. Panics if an answer is
@@ -63,7 +72,10 @@ impl Claimer {
                     let sequence = header["sequence"].as_u64().expect("a claim is an event");
                     return Claimed { key, consumer, sequence, requests };
                 }
-                Err(error) => assert!(Instant::now() < deadline, "no answer: {error}"),
+                Err(error) => {
+                    self.unanswered.fetch_add(1, Ordering::SeqCst);
+                    assert!(Instant::now() < deadline, "no answer: {error}");
+                }
             }
             thread::sleep(PAUSE);
         }

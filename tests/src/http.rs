@@ -1,6 +1,7 @@
 //! A small blocking client of the Placement API.
 
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use ureq::Agent;
@@ -8,8 +9,11 @@ use ureq::Agent;
 /// The newest microversion, sent unless a test says otherwise.
 pub const NEWEST: &str = "1.39";
 
-/// How long one request may take.
-const TIMEOUT: Duration = Duration::from_secs(30);
+/// How long one request may take, so that nothing hangs for ever.
+const TIMEOUT: Duration = Duration::from_secs(120);
+
+/// How long a read is sent again that the server is too busy for (503).
+const BUSY: Duration = Duration::from_secs(120);
 
 /// The largest answer that is read, in bytes.
 const LARGEST: u64 = 1 << 30;
@@ -151,10 +155,18 @@ impl Client {
         self.send("DELETE", path, None)
     }
 
-    /// GET that must answer 200 with JSON.
+    /// GET that must answer 200 with JSON. A server that is too busy is asked again: on a crowded
+    /// machine a view can lag.
     #[track_caller]
     pub fn read(&self, path: &str) -> Value {
-        self.get(path).expect("the server answers").expect(200).json()
+        let deadline = Instant::now() + BUSY;
+        loop {
+            let answer = self.get(path).expect("the server answers");
+            if answer.status != 503 || Instant::now() >= deadline {
+                return answer.expect(200).json();
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
     }
 }
 

@@ -31,5 +31,6 @@ pub mod same_host;
 pub mod seed;
 pub mod server;
 pub mod sse;
+pub mod stop;
 pub mod subscriber;
 pub mod topology;

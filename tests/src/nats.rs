@@ -14,13 +14,13 @@ use tempfile::TempDir;
 use crate::process::{Process, free_port};
 
 /// How long nats-server may take until it answers.
-const READY: Duration = Duration::from_secs(30);
+const READY: Duration = Duration::from_secs(120);
 
 /// Tries at a port, since another process may take a free one first.
 const TRIES: usize = 5;
 
 /// How long it may take to end after SIGTERM.
-const STOP: Duration = Duration::from_secs(30);
+const STOP: Duration = Duration::from_secs(120);
 
 /// A nats-server on a port and a store of its own.
 pub struct Nats {

@@ -5,7 +5,7 @@ use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
 /// How long to wait for an answer, or for the end of the connection.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// How long the server gets to answer before it is told that nothing more will come.
 const PAUSE: Duration = Duration::from_millis(100);

@@ -13,10 +13,10 @@ use crate::http::Client;
 use crate::process::{Process, free_port};
 
 /// How long a server may take until it answers `GET /`, in a crowded test run.
-const READY: Duration = Duration::from_secs(60);
+const READY: Duration = Duration::from_secs(300);
 
 /// How long a server may take to end after SIGTERM.
-const STOP: Duration = Duration::from_secs(30);
+const STOP: Duration = Duration::from_secs(120);
 
 /// Tries at a port, since another process may take a free one before the server does.
 const TRIES: usize = 5;

@@ -104,14 +104,22 @@ pub fn last_sequence(url: &str) -> Option<u64> {
     })
 }
 
-/// Put a message of somebody else's where the events go.
-pub fn intrude(url: &str) {
+/// Put messages of somebody else's where the events go, in one go; the place of the last one.
+pub fn intrude(url: &str, count: usize) -> u64 {
     runtime().block_on(async {
         let client = async_nats::connect(url).await.expect("the broker answers");
-        let message = client.publish("alloc.v1.event.Claimed.x.-", "not an event".into());
-        message.await.expect("a message can be sent");
-        client.flush().await.expect("the broker answers");
-    });
+        let broker = jetstream::new(client);
+        let mut stored = Vec::new();
+        for _ in 0..count {
+            let message = broker.publish("alloc.v1.event.Claimed.x.-", "not an event".into());
+            stored.push(message.await.expect("a message can be sent"));
+        }
+        let mut last = 0;
+        for message in stored {
+            last = message.await.expect("the stream takes it").sequence;
+        }
+        last
+    })
 }
 
 fn runtime() -> tokio::runtime::Runtime {

@@ -3,8 +3,9 @@
 //! `replay` says why, on a running server's folder and on a dead one's.
 #![allow(clippy::unwrap_used, missing_docs)]
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use system_tests::books::{self, Holding};
@@ -14,6 +15,7 @@ use system_tests::replay_tool::{Said, replay};
 use system_tests::same_host::{BOOT, INSTANCE, LARGE, MIGRATION, RESIZE, SMALL, Scene, amounts};
 use system_tests::seed;
 use system_tests::server::{Server, verify_ledger};
+use system_tests::stop::StopOnDrop;
 use system_tests::topology;
 
 /// Verifications of a running server's folder while it is written to.
@@ -228,19 +230,31 @@ fn a_running_servers_folder_verifies_while_it_is_written_to() {
         std::slice::from_ref(&provider),
     );
     let stop = AtomicBool::new(false);
-    let (claims, heads) = thread::scope(|scope| {
+    let claims = AtomicU64::new(0);
+    let heads = thread::scope(|scope| {
         let claiming = scope.spawn(|| {
-            let mut claims = 0;
             while !stop.load(Ordering::Relaxed) {
                 claimer.claim();
-                claims += 1;
+                claims.fetch_add(1, Ordering::Relaxed);
             }
-            claims
         });
-        let heads: Vec<u64> = (0..VERIFICATIONS).map(|_| verified(&server, &provider)).collect();
-        stop.store(true, Ordering::Relaxed);
-        (claiming.join().unwrap(), heads)
+        let heads: Vec<u64> = {
+            let _stop = StopOnDrop(&stop);
+            (0..VERIFICATIONS)
+                .map(|_| {
+                    // Something was written since the last time.
+                    let before = claims.load(Ordering::Relaxed);
+                    while claims.load(Ordering::Relaxed) == before && !claiming.is_finished() {
+                        thread::sleep(Duration::from_millis(1));
+                    }
+                    verified(&server, &provider)
+                })
+                .collect()
+        };
+        claiming.join().unwrap();
+        heads
     });
+    let claims = claims.into_inner();
     println!("{claims} claims, verified at {heads:?}");
     assert!(heads.windows(2).all(|pair| pair[0] < pair[1]), "nothing was written meanwhile");
     assert_eq!(books::usages(&server.client(), &provider)["VCPU"], claims);

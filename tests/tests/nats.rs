@@ -28,15 +28,11 @@ const PROVIDERS: usize = 20;
 /// VCPUs of a provider: more than are ever claimed, so that no claim may be refused.
 const TOTAL: u64 = 100_000;
 
-/// How long the broker's copy may take to be whole once everything runs.
-const ARRIVAL: Duration = Duration::from_secs(60);
+/// How long the broker's copy may take to be whole once everything runs, so that nothing hangs.
+const ARRIVAL: Duration = Duration::from_secs(600);
 
-/// How long 100 claims may take while the broker does not answer: far less than 100 times any
-/// patience with it.
-const UNSLOWED: Duration = Duration::from_secs(20);
-
-/// How long the claimers may take to a point of the story.
-const PROGRESS: Duration = Duration::from_secs(120);
+/// How long the claimers may take to a point of the story, so that nothing hangs.
+const PROGRESS: Duration = Duration::from_secs(600);
 
 /// Clients keep claiming while the broker is killed twice and the server once. Each claim is
 /// accepted, and a subscriber gets each event once, in order, with the chain whole.
@@ -49,22 +45,27 @@ fn a_subscriber_gets_every_event_once_in_order_through_kills_of_both_sides() {
     let subscriber = Subscriber::start(&nats.url());
     let done = AtomicU64::new(0);
     let claimed: Vec<Claimed> = thread::scope(|scope| {
+        let mut unanswered = Vec::new();
         let running: Vec<_> = (0..CLAIMERS)
             .map(|part| {
                 let random = seed::stream(seed, part);
                 let mut claimer = Claimer::new(server.client(), random, &providers);
+                unanswered.push(claimer.unanswered());
                 let done = &done;
                 scope.spawn(move || claim_all(&mut claimer, done))
             })
             .collect();
         wait_until(&done, 1_500);
-        assert!(subscriber.count() > 0, "nothing arrived while all was well");
+        // All is well so far.
+        subscriber.wait_for(1, ARRIVAL);
         nats.kill();
         // The claims go on without the broker.
         wait_until(&done, 3_500);
         nats.restart();
         wait_until(&done, 5_000);
         server.kill();
+        // Somebody's claim is left without an answer.
+        wait(|| unanswered.iter().any(|count| count.load(Ordering::SeqCst) > 0), "a claim in vain");
         server.restart();
         wait_until(&done, 6_500);
         nats.kill();
@@ -78,7 +79,7 @@ fn a_subscriber_gets_every_event_once_in_order_through_kills_of_both_sides() {
     subscriber.wait_for(usize::try_from(events).unwrap(), ARRIVAL);
     let records = audit(&subscriber.finish()).unwrap();
     println!("{} claims, {repeated} requests repeated, {events} events", claimed.len());
-    assert!(repeated > 0, "the kill of the server hit nobody");
+    assert!(repeated > 0, "the claim in vain was repeated");
     assert_eq!(records.len() as u64, events);
     check_claims(&claimed, &records);
     check_against_ledger(&server.client(), &records);
@@ -114,8 +115,9 @@ fn claims_go_on_through(trouble: fn(&mut Nats), mend: fn(&mut Nats)) {
         put(&client, consumer, &provider);
     }
     println!("100 claims meanwhile took {:?}", begun.elapsed());
-    assert!(begun.elapsed() < UNSLOWED, "the claims waited for the broker");
+    // They were answered, and not one of their events is with the broker: nobody waited for it.
     assert_eq!(head(&client), before as u64 + 100);
+    assert!(client.read("/readyz")["publisher"]["lag"].as_u64() >= Some(100));
     assert_eq!(subscriber.count(), before);
     mend(&mut nats);
     subscriber.wait_for(before + 100, ARRIVAL);
@@ -167,6 +169,7 @@ fn kills_between_commit_and_publish_lose_no_event() {
     subscriber.wait_for(usize::try_from(events).unwrap(), ARRIVAL);
     let records = audit(&subscriber.finish()).unwrap();
     println!("{kills} kills, {behind} of them with events unpublished; {events} events");
+    // Each third kill came while the broker was away, so that nothing could be published.
     assert!(behind >= kills / 3, "only {behind} kills came between commit and publish");
     assert_eq!(records.len() as u64, events);
     check_claims(&claimed, &records);
@@ -225,9 +228,14 @@ fn claim_all(claimer: &mut Claimer, done: &AtomicU64) -> Vec<Claimed> {
 
 #[track_caller]
 fn wait_until(done: &AtomicU64, claims: u64) {
+    wait(|| done.load(Ordering::Relaxed) >= claims, &format!("{claims} claims"));
+}
+
+#[track_caller]
+fn wait(so: impl Fn() -> bool, what: &str) {
     let deadline = Instant::now() + PROGRESS;
-    while done.load(Ordering::Relaxed) < claims {
-        assert!(Instant::now() < deadline, "{} claims of {claims}", done.load(Ordering::Relaxed));
+    while !so() {
+        assert!(Instant::now() < deadline, "not within {PROGRESS:?}: {what}");
         thread::sleep(Duration::from_millis(1));
     }
 }

@@ -16,8 +16,8 @@ use system_tests::server::Server;
 use system_tests::subscriber::{Subscriber, intrude, last_sequence};
 use system_tests::topology;
 
-/// How long mending may take.
-const MENDING: Duration = Duration::from_secs(60);
+/// How long mending may take, so that nothing hangs for ever.
+const MENDING: Duration = Duration::from_secs(600);
 
 /// A broker, a server that publishes to it, and a client that claims.
 struct Scene {
@@ -115,10 +115,7 @@ fn foreign_messages_do_not_stay() {
     scene.claim(100);
     scene.wait_until_level();
     // More of them than there will be events, so that the ends tell whether they are gone.
-    for _ in 0..10 {
-        intrude(&scene.nats.url());
-    }
-    assert_eq!(last_sequence(&scene.nats.url()), Some(scene.head() + 10));
+    assert_eq!(intrude(&scene.nats.url(), 10), scene.head() + 10);
     scene.claim(5);
     scene.ends_whole();
 }

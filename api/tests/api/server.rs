@@ -55,7 +55,7 @@ impl Server {
     /// Sends bytes, and reads to the end of the connection.
     pub fn raw(&self, bytes: &[u8]) -> Vec<u8> {
         let mut stream = TcpStream::connect(self.address).expect("a connection");
-        stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+        stream.set_read_timeout(Some(Duration::from_secs(120))).expect("a timeout");
         // The server may end the connection before it has read all.
         let _ = stream.write_all(bytes);
         let mut answer = Vec::new();
@@ -89,7 +89,7 @@ impl Server {
     pub fn terminate(&mut self) -> ExitStatus {
         let id = self.process.id().to_string();
         Command::new("kill").args(["-TERM", &id]).status().expect("kill runs");
-        let deadline = Instant::now() + Duration::from_secs(30);
+        let deadline = Instant::now() + Duration::from_secs(120);
         while Instant::now() < deadline {
             if let Some(status) = self.process.try_wait().expect("its status") {
                 return status;

@@ -4,7 +4,7 @@ use crate::world::{World, query, strings};
 use ledger::amounts::Inventory;
 use projector::candidates::{CandidateIndex, GroupPolicy, search};
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 fn trees(roots: usize, children: usize) -> World {
     let mut world = World::new();
@@ -35,11 +35,19 @@ fn combinations_that_cannot_fit_are_not_built() {
     world.commit();
     let begun = Instant::now();
     let found = search(&world.index, &asked).expect("names exist");
-    let took = begun.elapsed();
+    println!("8 groups on 8 devices took {:?}", begun.elapsed());
+    // Complete: it did not run out of the steps that a search may take.
     assert_eq!((found.len(), found.complete), (5, true));
-    assert!(took < Duration::from_millis(200), "{took:?}");
     asked.limit = None;
     assert_eq!(world.count(&asked), 40320);
+    // With 16 of each there are 16^16 combinations, and the first that fits is far behind the
+    // number of steps that a search may take.
+    let mut world = trees(1, 16);
+    let mut asked = units(16);
+    asked.limit = Some(5);
+    world.commit();
+    let found = search(&world.index, &asked).expect("names exist");
+    assert_eq!((found.len(), found.complete), (5, true));
 }
 
 /// More groups than devices: known before the first combination is tried.
@@ -79,8 +87,8 @@ fn a_search_without_end_is_cut_off() {
     let groups: Vec<_> = suffixes.iter().map(|suffix| (suffix.as_str(), "X:3")).collect();
     let begun = Instant::now();
     let found = world.search(&query(&groups));
+    println!("cut off after {:?}", begun.elapsed());
     assert!(found.is_empty() && !found.complete);
-    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
 }
 
 /// Case D10 (Launchpad 2070257): a limited answer is spread over the roots.

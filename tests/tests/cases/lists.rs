@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use system_tests::books;
 use system_tests::http::Client;
+use system_tests::stop::StopOnDrop;
 
 use crate::cloud::{BULK, Cloud, consumer, release};
 
@@ -90,8 +91,10 @@ fn migrations_of_an_age_are_listed_while_others_come_and_go() {
             unreachable!("numbers do not end")
         });
         let query = format!("type=MIGRATION&older_than={}&limit={PAGE}", AGE.as_secs());
-        let pages = pages(&cloud.server.client(), &query);
-        stop.store(true, Ordering::Relaxed);
+        let pages = {
+            let _stop = StopOnDrop(&stop);
+            pages(&cloud.server.client(), &query)
+        };
         println!("{} written meanwhile", writer.join().unwrap());
         pages
     });

@@ -9,6 +9,7 @@ use std::time::Instant;
 use serde_json::json;
 use system_tests::binaries;
 use system_tests::http::Client;
+use system_tests::stop::StopOnDrop;
 
 use crate::cloud::{Cloud, claim, consumer, to_migration, vcpu};
 
@@ -103,10 +104,11 @@ fn claims_go_on_while_others_scrape() {
                 })
             })
             .collect();
+        let stop = StopOnDrop(&done);
         for (number, host) in hosts.iter().take(CLAIMS).enumerate() {
             cloud.accept(&claim(&consumer(&format!("C{number}")), &vcpu(host, 1)));
         }
-        done.store(true, Ordering::Relaxed);
+        drop(stop);
         scrapers.into_iter().map(|scraper| scraper.join().unwrap()).sum::<u64>()
     });
     println!("{scrapes} scrapes meanwhile");

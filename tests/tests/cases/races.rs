@@ -20,7 +20,7 @@ const WRITES: usize = 60;
 /// Releases that a follower answers with a claim.
 const ROUNDS: usize = 50;
 /// How long the follower waits for an event.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Case C6 (bug 1798688): the conflict says what to send instead.
 #[test]
