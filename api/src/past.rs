@@ -86,6 +86,8 @@ fn can_look_back(operation: Operation) -> bool {
             | Op::LedgerMove
             | Op::LedgerConsumerHistory
             | Op::LedgerProviderHistory
+            | Op::LedgerOrphans
+            | Op::LedgerLiving
     )
 }
 

@@ -5,7 +5,9 @@
 mod common;
 
 use common::*;
-use ledger::command::Via;
+use ledger::command::{
+    AddInventory, ChangeInventories, Command, InventoryChange, Limit, ReleasePart, SetQuota, Via,
+};
 
 fn busy() -> Book {
     let book = Book::new();
@@ -115,4 +117,54 @@ fn what_the_server_has_not_acknowledged_is_shown_as_not_yet_durable() {
     replay(book.path(), &["at", "latest"]).tells(&["Not yet durable"]);
     replay(book.path(), &["history", "--consumer", &consumer(1).to_string()])
         .tells(&[&format!("{head}* "), "* not yet durable"]);
+}
+
+/// Wishes, limits, parts and relative changes read by themselves, and so do refusals for them.
+#[test]
+fn wishes_limits_and_parts_are_told_in_words() {
+    let book = Book::new();
+    let (host, who) = (provider(1), consumer(1));
+    book.host(host, "compute1", &[("VCPU", 8), ("DISK_GB", 20)]);
+    let limits = [("VCPU".to_owned(), Some(Limit::AtMost(4)))].into();
+    let quota = SetQuota { project_id: Some("project-1".into()), limits };
+    book.submit("req-quota", vec![Command::SetQuota(quota)]);
+    let both = on(host, &[("VCPU", 2), ("DISK_GB", 9)]);
+    book.submit("req-claim", vec![claim(who, vec![both])]);
+    book.submit("req-over", vec![claim(consumer(2), vec![on(host, &[("VCPU", 3)])])]);
+    let add = AddInventory { provider: host, class: "VCPU".into(), total: 2, reserved: 1 };
+    book.submit("req-add", vec![Command::AddInventory(add)]);
+    let change = ChangeInventories {
+        provider: host,
+        generation: None,
+        change: InventoryChange::DeleteWhenFree("DISK_GB".into()),
+        may_reserve_all: true,
+    };
+    book.submit("req-wish", vec![Command::ChangeInventories(change)]);
+    book.submit("req-closed", vec![claim(consumer(2), vec![on(host, &[("DISK_GB", 1)])])]);
+    let at = replay(book.path(), &["at", "latest"]);
+    at.tells(&["compute1", "goes once it is free: DISK_GB"]);
+    let part = ReleasePart {
+        consumer: who,
+        provider: host,
+        class: "DISK_GB".into(),
+        amount: 9,
+        reason: Some("volume gone".into()),
+    };
+    book.submit("req-part", vec![Command::ReleasePart(part)]);
+    let history = replay(book.path(), &["history", "--provider", &host.to_string()]);
+    history.tells(&[
+        "total 8 reserved 0",
+        "-> [total 10 reserved 1",
+        "goes once it is free: nothing -> DISK_GB",
+        "it goes once it is free",
+        "reason: volume gone",
+        "DISK_GB [total 20 reserved 0 ratio 1.0] -> none",
+    ]);
+    let told = replay(book.path(), &["history", "--request-id", "req-quota"]);
+    told.tells(&["limits of project project-1: VCPU none -> 4"]);
+    let told = replay(book.path(), &["explain", "--request-id", "req-over"]);
+    told.tells(&["the quota of project project-1: VCPU 4, it holds 2 and would hold 5"]);
+    let told = replay(book.path(), &["explain", "--request-id", "req-closed"]);
+    told.tells(&["it goes once it is free, and no more of it can be claimed"]);
+    assert_eq!(replay(book.path(), &["verify"]).status, 0);
 }

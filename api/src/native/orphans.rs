@@ -97,6 +97,7 @@ pub(super) fn shown(
         "holds": state.holding_of(finding.consumer),
         "move": finding.move_id,
         "migration": entry.and_then(|entry| entry.this.migration),
+        "inferred": entry.is_some_and(|entry| entry.this.inferred),
         "source": entry.map(|entry| &entry.this.source),
         "since": finding.since.to_string(),
         "age_seconds": now.seconds().saturating_sub(finding.since.seconds()).max(0),

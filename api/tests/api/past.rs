@@ -32,6 +32,7 @@ fn every_kind_of_answer_can_be_had_from_the_past() {
         "/allocation_candidates?resources=VCPU:2".to_owned(),
         "/ledger/v1/consumers".to_owned(),
         "/ledger/v1/providers".to_owned(),
+        "/ledger/v1/usages?project=p".to_owned(),
         "/ledger/v1/fits?resources=VCPU:1".to_owned(),
         "/ledger/v1/explain/candidates?resources=VCPU:2".to_owned(),
     ];

@@ -12,12 +12,13 @@ use crate::amounts::Holding;
 use crate::command::Command;
 use crate::decide::{decide_in_place, too_large};
 use crate::event::{Answered, Event, Unchanged};
+use crate::ids::ConsumerUuid;
 use crate::limits;
 use crate::log::Head;
 use crate::record::{Hash, Private, Record};
 use crate::refusal::{Cause, Refusal};
 use crate::stamp::{Actor, Stamp};
-use crate::state::State;
+use crate::state::{Provider, State};
 use crate::time::{Clock, Timestamp};
 use crossbeam_channel::{Receiver, Select, Sender};
 use std::collections::BTreeMap;
@@ -31,8 +32,7 @@ const LIGHT: usize = 128;
 /// them is needed. What its consumers and their moves hold counts too, since events tell it.
 fn is_light(state: &State, list: &[Command]) -> bool {
     let [command] = list else { return false };
-    // What is freed may take providers with it, and these their parents.
-    if state.retiring().len() > 0 {
+    if may_retire(state, command) {
         return false;
     }
     let of_holding = |holding: &Holding| holding.values().map(BTreeMap::len).sum::<usize>();
@@ -48,6 +48,29 @@ fn is_light(state: &State, list: &[Command]) -> bool {
         }
     }
     weight <= LIGHT
+}
+
+/// Whether a command may free what goes once it is free: that takes providers with it, and these
+/// their parents.
+fn may_retire(state: &State, command: &Command) -> bool {
+    if state.retiring().len() == 0 {
+        return false;
+    }
+    let goes = |row: Option<&Arc<Provider>>| row.is_some_and(|row| row.has_wishes());
+    let held_by = |consumer: ConsumerUuid| {
+        let row = state.consumer(consumer);
+        let held = row.into_iter().flat_map(|row| &row.allocations);
+        held.map(|one| one.provider).any(|id| goes(state.provider_row(id)))
+    };
+    match command {
+        Command::DeleteProvider(_) | Command::UpdateProvider(_) => true,
+        _ => command.consumers().into_iter().any(|consumer| {
+            let moves = state.moves().of(consumer).filter(|entry| entry.this.state.is_live());
+            let sides = moves
+                .flat_map(|entry| entry.this.migration.into_iter().chain([entry.this.instance]));
+            held_by(consumer) || sides.collect::<Vec<_>>().into_iter().any(held_by)
+        }),
+    }
 }
 
 pub(super) struct Decider {

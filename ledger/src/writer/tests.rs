@@ -383,6 +383,43 @@ fn a_small_command_on_a_large_holding_is_refused_whole_too() {
     ledger.close();
 }
 
+/// A release may take with it what was to go once it is free: all of it or, if that is too much for
+/// a group, nothing, and the writer goes on.
+#[test]
+fn a_release_takes_a_whole_tree_with_it_or_is_refused_whole() {
+    let ledger =
+        Ledger::open_on(Box::new(MemoryLog::default()), options(), clock(), [1; 16]).unwrap();
+    let submit = |list: Vec<Command>| ledger.submit_blocking(list, stamp(1)).unwrap();
+    for (deep, fits) in [(150, true), (2_500, false)] {
+        let all: Vec<u128> = (0..deep).collect();
+        for chunk in all.chunks(300) {
+            let nested = |number: u128| CreateProvider {
+                uuid: provider(number),
+                name: format!("host{number}"),
+                parent: (number > 0).then(|| provider(number - 1)),
+            };
+            let list = chunk.iter().map(|number| Command::CreateProvider(nested(*number)));
+            assert!(is_accepted(&submit(list.collect())));
+        }
+        let last = host(deep - 1, 8).pop().unwrap();
+        assert!(is_accepted(&submit(vec![last])));
+        assert!(is_accepted(&submit(put(1, on(deep - 1, 1)))));
+        for chunk in all.chunks(300) {
+            let which = chunk.iter().map(|number| provider(*number)).collect();
+            let which = WhichProviders::Providers(which);
+            let retire = Retire { which, when_free: true, reason: None };
+            assert!(is_accepted(&submit(vec![Command::Retire(retire)])));
+        }
+        let answer = submit(put(1, Holding::new()));
+        assert_eq!(is_accepted(&answer), fits);
+        let left = if fits { 0 } else { deep as usize };
+        assert_eq!(ledger.view().provider_count(), left);
+        assert_eq!(ledger.view().consumer_count(), usize::from(!fits));
+        ledger.view().check_invariants().unwrap();
+    }
+    ledger.close();
+}
+
 /// Case I7: a follower's list equals the log; no number is filled in below its position later.
 #[test]
 fn a_follower_sees_every_event_once_in_order() {

@@ -1,10 +1,12 @@
 //! What a state alone tells.
 
 use super::{Finding, Kind, holds, release, revert};
-use ledger::event::MoveState;
+use ledger::event::{Move, MoveState};
 use ledger::ids::ConsumerUuid;
 use ledger::state::{MoveEntry, State};
 use ledger::time::Timestamp;
+
+const MIGRATION: &str = "MIGRATION";
 
 /// All orphans that a state tells of by itself. A move that is open since before `opened_before`
 /// stays open for too long.
@@ -26,7 +28,10 @@ fn of_live_move(state: &State, entry: &MoveEntry, opened_before: Timestamp) -> O
     let this = &entry.this;
     let (kind, reason) = if this.ended && this.migration.is_some_and(|it| holds(state, it)) {
         (Kind::MoveOfEnded, "its instance has ended")
-    } else if this.state == MoveState::Open && entry.changed_at < opened_before {
+    } else if this.state == MoveState::Open
+        && entry.changed_at < opened_before
+        && !is_transfer(state, &entry.this)
+    {
         (Kind::MoveStaysOpen, "it stayed open")
     } else {
         return None;
@@ -38,6 +43,14 @@ fn of_live_move(state: &State, entry: &MoveEntry, opened_before: Timestamp) -> O
         since: entry.changed_at,
         mend: vec![revert(this, reason)],
     })
+}
+
+/// Whether a move that was recognised in plain calls is none: its receiver says that it is
+/// something else than a migration.
+fn is_transfer(state: &State, this: &Move) -> bool {
+    let receiver = this.migration.and_then(|migration| state.consumer(migration));
+    let stored = receiver.and_then(|row| row.consumer_type);
+    this.inferred && stored.is_some_and(|id| &**state.consumer_types().name(id) != MIGRATION)
 }
 
 /// A migration that holds something since before its latest move ended.

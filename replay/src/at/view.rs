@@ -51,6 +51,8 @@ struct ProviderView {
     name: String,
     generation: u32,
     parent: Option<ProviderUuid>,
+    /// It goes once it is free.
+    retiring: bool,
     traits: Vec<String>,
     aggregates: Vec<String>,
     inventories: Vec<InventoryView>,
@@ -68,6 +70,8 @@ struct InventoryView {
     held: u64,
     free: i64,
     allocated: u64,
+    /// It goes once it is free.
+    retiring: bool,
 }
 
 #[derive(Serialize)]
@@ -267,6 +271,14 @@ impl ProviderView {
     fn write(&self, out: &mut dyn Write, view: &View) -> io::Result<()> {
         let parent = self.parent.map(|parent| format!(", parent {parent}")).unwrap_or_default();
         writeln!(out, "  {} ({}) generation {}{parent}", self.name, self.uuid, self.generation)?;
+        if self.retiring {
+            writeln!(out, "    goes once it is free")?;
+        }
+        let classes = self.inventories.iter().filter(|row| row.retiring).map(|row| &*row.class);
+        let classes: Vec<&str> = classes.collect();
+        if !classes.is_empty() {
+            writeln!(out, "    goes once it is free: {}", classes.join(", "))?;
+        }
         if !self.traits.is_empty() {
             writeln!(out, "    traits {}", self.traits.join(" "))?;
         }
@@ -363,8 +375,9 @@ fn provider_view(state: &State, id: ProviderId, row: &Provider) -> ProviderView 
             allocation_ratio: inventory.inventory.allocation_ratio,
             capacity,
             held: inventory.held,
-            free: capacity.saturating_sub_unsigned(inventory.held),
+            free: inventory.free(),
             allocated: sum_of_allocations(state, id, inventory.class),
+            retiring: inventory.retiring,
         }
     });
     ProviderView {
@@ -372,6 +385,7 @@ fn provider_view(state: &State, id: ProviderId, row: &Provider) -> ProviderView 
         name: row.name.to_string(),
         generation: row.generation,
         parent: row.parent.and_then(|parent| state.provider_row(parent)).map(|parent| parent.uuid),
+        retiring: row.retiring,
         traits: row.traits.iter().map(|&id| state.traits().name(id).to_string()).collect(),
         aggregates: row
             .aggregates
