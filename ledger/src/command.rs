@@ -12,6 +12,7 @@ pub use retire::{Retire, Unretire, WhichProviders};
 
 use crate::amounts::{Holding, Inventory};
 use crate::ids::{ConsumerUuid, MoveId, ProviderUuid};
+use crate::search::Searched;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -57,6 +58,12 @@ pub enum Command {
     Confirm(Confirm),
     /// The move failed or is not wanted: the destination goes, the source comes back.
     Revert(Revert),
+    /// The whole opening of a move at once: source to the migration, destination, alternates.
+    Resize(Resize),
+    /// The server of a move is on this host now.
+    HostChanged(HostChanged),
+    /// A step of a move failed: it ends on the side that the server is on.
+    Fail(Fail),
     /// Let go of everything a consumer holds.
     Release(Release),
     /// Let go of a part of what a consumer holds.
@@ -317,7 +324,15 @@ pub struct Claim {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub consumer_type: Option<String>,
     /// In order of preference: the first that fits is taken.
+    #[serde(default)]
     pub options: Vec<Holding>,
+    /// Instead of options: a query string of Placement's `GET /allocation_candidates`, which the
+    /// server answers itself; choice and claim are one atomic step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub candidates: Option<String>,
+    /// What the server found for `candidates`. No part of what a client sends.
+    #[serde(skip)]
+    pub searched: Option<Searched>,
 }
 
 /// See [`Command::DoubleUp`].
@@ -355,10 +370,78 @@ pub struct Reschedule {
     pub move_id: Option<MoveId>,
     /// Why this destination is given up.
     pub reason: String,
-    /// The alternates in order of preference. None given: the destination goes and the move stays
-    /// open. Given but none fits: refused, and the destination stays.
+    /// Where to go instead, in order of preference. Given but none fits: refused, and the
+    /// destination stays. None given: the next of the alternates that the move keeps and that
+    /// still fits is taken; if there is none, the destination goes and the move stays open.
     #[serde(default)]
     pub options: Vec<Holding>,
+    /// Instead of options: a query string of Placement's `GET /allocation_candidates`, which the
+    /// server answers itself; choice and claim are one atomic step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub candidates: Option<String>,
+    /// What the server found for `candidates`. No part of what a client sends.
+    #[serde(skip)]
+    pub searched: Option<Searched>,
+}
+
+/// See [`Command::Resize`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Resize {
+    /// Who is moved; it holds the source.
+    pub consumer: ConsumerUuid,
+    /// The migration consumer, which holds nothing yet and gets the source.
+    pub migration: ConsumerUuid,
+    /// What kind of move this opens. Only a resize may stay on its host.
+    pub kind: MoveKind,
+    /// Destinations in order of preference, but those on the consumer's own host come first.
+    #[serde(default)]
+    pub options: Vec<Holding>,
+    /// Instead of options: a query string of Placement's `GET /allocation_candidates`, which the
+    /// server answers itself; choice and claim are one atomic step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub candidates: Option<String>,
+    /// What the server found for `candidates`. No part of what a client sends.
+    #[serde(skip)]
+    pub searched: Option<Searched>,
+    /// Hosts not to go to, by any provider of their trees. One that does not exist is no error.
+    #[serde(default)]
+    pub ignore_hosts: Vec<ProviderUuid>,
+    /// The destination and its alternates together are at most so many, 1 to
+    /// [`crate::limits::ATTEMPTS`].
+    #[serde(default = "three")]
+    pub max_attempts: u32,
+}
+
+/// Nova's default (`[scheduler] max_attempts`).
+fn three() -> u32 {
+    3
+}
+
+/// See [`Command::HostChanged`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostChanged {
+    /// Who is moved.
+    pub consumer: ConsumerUuid,
+    /// Which move; none: the consumer's latest live one.
+    #[serde(default, rename = "move", skip_serializing_if = "Option::is_none")]
+    pub move_id: Option<MoveId>,
+    /// Where its server is now: any provider of the tree of the destination or the source.
+    pub host: ProviderUuid,
+}
+
+/// See [`Command::Fail`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fail {
+    /// Who is moved.
+    pub consumer: ConsumerUuid,
+    /// Which move; none: the consumer's latest.
+    #[serde(default, rename = "move", skip_serializing_if = "Option::is_none")]
+    pub move_id: Option<MoveId>,
+    /// What failed.
+    pub reason: String,
 }
 
 /// See [`Command::Confirm`].
@@ -408,6 +491,20 @@ pub struct ChangeSettings {
     /// The classes for which a move that stays on its provider counts only the larger side.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overlap_classes: Option<OverlapClasses>,
+    /// What a plain claim of the destination beside its source on one provider counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub same_host_moves: Option<SameHostMoves>,
+}
+
+/// What counts while plain Placement calls hold both sides of a move on one provider.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SameHostMoves {
+    /// Both sides, as Placement counts.
+    #[default]
+    Sum,
+    /// The larger side, if both calls have one request id (Launchpad bug 1790204).
+    Max,
 }
 
 /// Which classes the max() rule covers.
@@ -442,6 +539,8 @@ impl Command {
             holding.values().map(|resources| 1 + resources.len()).sum::<usize>()
         };
         let options = |options: &[Holding]| options.iter().map(holding).max().unwrap_or(0);
+        let found =
+            |it: &Option<Searched>| it.as_ref().map_or(0, |searched| options(&searched.options));
         let writes = |writes: &[ConsumerWrite]| {
             writes.iter().map(|write| 1 + holding(&write.allocations)).sum::<usize>()
         };
@@ -460,9 +559,12 @@ impl Command {
             | Self::Unretire(_) => usize::MAX,
             Self::SetQuota(it) => 1 + it.limits.len(),
             Self::ReplaceAllocations(it) => writes(&it.consumers),
-            Self::Claim(it) => options(&it.options),
+            Self::Claim(it) => options(&it.options).max(found(&it.searched)),
             Self::DoubleUp(it) => options(&it.options),
-            Self::Reschedule(it) => options(&it.options),
+            Self::Reschedule(it) => options(&it.options).max(found(&it.searched)),
+            // The destination and each alternate may be as large as the largest option.
+            Self::Resize(it) => (1 + it.max_attempts as usize)
+                .saturating_mul(options(&it.options).max(found(&it.searched))),
             _ => 1,
         }
     }
@@ -479,6 +581,9 @@ impl Command {
             Self::Reschedule(it) => vec![it.consumer],
             Self::Confirm(it) => vec![it.consumer],
             Self::Revert(it) => vec![it.consumer],
+            Self::Resize(it) => vec![it.consumer, it.migration],
+            Self::HostChanged(it) => vec![it.consumer],
+            Self::Fail(it) => vec![it.consumer],
             Self::Release(it) => vec![it.consumer],
             Self::ReleasePart(it) => vec![it.consumer],
             Self::ReleaseAndReserve(it) => vec![it.consumer],
@@ -486,21 +591,20 @@ impl Command {
         }
     }
 
-    /// Who asks for what, for the record of a refusal. Of ordered options it is the first.
+    /// Who asks for what, for the record of a refusal. Of ordered options it is the first; of a
+    /// query that finds nothing, nothing.
     pub(crate) fn asked(&self) -> Vec<(ConsumerUuid, &Holding)> {
+        let of_options = |consumer, options, searched| {
+            first_option(options, searched).map(|option| (consumer, option)).into_iter().collect()
+        };
         match self {
             Self::ReplaceAllocations(it) => {
                 it.consumers.iter().map(|write| (write.consumer, &write.allocations)).collect()
             }
-            Self::Claim(it) => {
-                it.options.first().map(|option| (it.consumer, option)).into_iter().collect()
-            }
-            Self::DoubleUp(it) => {
-                it.options.first().map(|option| (it.consumer, option)).into_iter().collect()
-            }
-            Self::Reschedule(it) => {
-                it.options.first().map(|option| (it.consumer, option)).into_iter().collect()
-            }
+            Self::Claim(it) => of_options(it.consumer, &it.options, &it.searched),
+            Self::DoubleUp(it) => of_options(it.consumer, &it.options, &None),
+            Self::Reschedule(it) => of_options(it.consumer, &it.options, &it.searched),
+            Self::Resize(it) => of_options(it.consumer, &it.options, &it.searched),
             _ => Vec::new(),
         }
     }
@@ -527,6 +631,9 @@ impl Command {
             Self::Reschedule(_) => "reschedule",
             Self::Confirm(_) => "confirm",
             Self::Revert(_) => "revert",
+            Self::Resize(_) => "resize",
+            Self::HostChanged(_) => "host_changed",
+            Self::Fail(_) => "fail",
             Self::Release(_) => "release",
             Self::ReleasePart(_) => "release_part",
             Self::ReleaseAndReserve(_) => "release_and_reserve",
@@ -538,4 +645,10 @@ impl Command {
             Self::NoteFailedSearch(_) => "note_failed_search",
         }
     }
+}
+
+fn first_option<'c>(options: &'c [Holding], searched: &'c Option<Searched>) -> Option<&'c Holding> {
+    static NOTHING: Holding = Holding::new();
+    let found = || searched.as_ref().map(|found| found.options.first().unwrap_or(&NOTHING));
+    options.first().or_else(found)
 }

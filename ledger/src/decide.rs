@@ -27,8 +27,16 @@ pub(crate) struct Draft<'a> {
     pub(crate) state: State,
     pub(crate) events: Vec<Event>,
     pub(crate) stamp: &'a Stamp,
+    pub(crate) before: Before,
     now: Timestamp,
     ids_drawn: u32,
+}
+
+/// What is remembered of the state that a group was begun on.
+#[derive(Clone, Copy)]
+pub(crate) struct Before {
+    pub(crate) sequence: u64,
+    pub(crate) roomier: u64,
 }
 
 impl<'a> Draft<'a> {
@@ -55,6 +63,7 @@ impl<'a> Draft<'a> {
             state: self.state.clone(),
             events: Vec::new(),
             stamp: self.stamp,
+            before: self.before,
             now: self.now,
             ids_drawn: self.ids_drawn,
         }
@@ -96,8 +105,10 @@ pub(crate) fn decide_in_place(
 ) -> Result<Group, Refusal> {
     // One command adds events only once all its checks have passed; a list needs a way back.
     let backup = (list.len() > 1).then(|| state.clone());
+    let before = Before { sequence: state.sequence(), roomier: state.roomier() };
+    let state_in_hand = std::mem::take(state);
     let mut draft =
-        Draft { state: std::mem::take(state), events: Vec::new(), stamp, now, ids_drawn: 0 };
+        Draft { state: state_in_hand, events: Vec::new(), stamp, before, now, ids_drawn: 0 };
     let decided = decide_list(&mut draft, list);
     match decided {
         Ok(unchanged) => {

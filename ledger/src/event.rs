@@ -6,7 +6,7 @@
 //! they make MessagePack ambiguous.
 
 use crate::amounts::{Holding, Inventory};
-use crate::command::{Limit, MoveKind, OverlapClasses, Via};
+use crate::command::{Limit, MoveKind, OverlapClasses, SameHostMoves, Via};
 use crate::ids::{ConsumerUuid, LedgerId, LinkId, MoveId, ProviderUuid};
 use crate::record::Hash;
 use crate::refusal::{Cause, PassedOver, Shortage};
@@ -104,6 +104,9 @@ events! {
     MovedToMigration(AllocationEvent) = 1,
     /// A destination was given up: the move is open again.
     DestinationReleased(AllocationEvent) = 1,
+    /// The server of a move is on its destination, or back on its source: which half goes if the
+    /// move fails is decided by this.
+    HostChanged(AllocationEvent) = 1,
     /// The source came back.
     Reverted(AllocationEvent) = 1,
     /// The source went, the destination stays.
@@ -163,6 +166,7 @@ macro_rules! allocation_event {
             | $crate::event::Event::DoubledUp($body)
             | $crate::event::Event::MovedToMigration($body)
             | $crate::event::Event::DestinationReleased($body)
+            | $crate::event::Event::HostChanged($body)
             | $crate::event::Event::Reverted($body)
             | $crate::event::Event::Confirmed($body)
             | $crate::event::Event::Released($body)
@@ -244,9 +248,12 @@ pub struct AllocationEvent {
     /// Which of the ordered options was taken, counted from 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub option: Option<u32>,
-    /// The options before it and why each was passed over (32 at most).
+    /// The other options that were tried, and why each was passed over (32 at most).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub passed_over: Vec<PassedOver>,
+    /// The host of what was claimed: the root of the providers, sharing ones aside.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<ProviderUuid>,
 }
 
 /// One consumer's holding before and after.
@@ -399,6 +406,22 @@ pub struct Move {
     /// The instance's end is on record: a revert releases.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ended: bool,
+    /// Where it can go if the destination fails, in order; each fitted when it was looked for and
+    /// holds nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub alternates: Vec<Alternate>,
+    /// The server is on the destination, as far as is on record.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub arrived: bool,
+}
+
+/// A destination that a move can take if its present one fails.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Alternate {
+    /// The host.
+    pub host: ProviderUuid,
+    /// What would be held there.
+    pub holding: Holding,
 }
 
 /// Something an operator should look at.
@@ -704,6 +727,9 @@ pub struct Settings {
     /// The classes for which a move that stays on its provider counts only the larger side.
     #[serde(default)]
     pub overlap_classes: OverlapClasses,
+    /// What a plain claim of the destination beside its source on one provider counts.
+    #[serde(default)]
+    pub same_host_moves: SameHostMoves,
 }
 
 /// See [`Event::Erased`].

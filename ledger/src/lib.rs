@@ -13,6 +13,7 @@ pub mod limits;
 pub mod log;
 pub mod record;
 pub mod refusal;
+pub mod search;
 pub mod stamp;
 pub mod state;
 pub mod time;

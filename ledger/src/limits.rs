@@ -24,6 +24,16 @@ pub const PROVIDER_NAME_CHARS: usize = 200;
 pub const REASON_CHARS: usize = 1_024;
 /// Ordered options of one claim.
 pub const OPTIONS: usize = 1_000;
+/// Bytes of a candidates query that a command carries.
+pub const COMMAND_QUERY_BYTES: usize = 8 * 1024;
+/// Bytes of such a query that a refusal tells.
+pub const QUERY_TOLD_BYTES: usize = 384;
+/// Conditions that the refusal of a search in vain tells, each of [`CONDITION_BYTES`].
+pub const STEPS_TOLD: usize = 8;
+/// Hosts of one move that a resize looks for: the destination and its alternates.
+pub const ATTEMPTS: u32 = 16;
+/// Hosts that one resize ignores.
+pub const HOSTS_IGNORED: usize = 1_000;
 /// Shortages that a refusal lists.
 pub const SHORTAGES: usize = 16;
 /// Limits of what projects hold, in all.

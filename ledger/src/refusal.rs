@@ -53,6 +53,31 @@ pub enum Cause {
     },
     /// None of the options fits; see what was passed over.
     NoOptionFits,
+    /// A search found no candidate.
+    NoCandidate {
+        /// The query, cut to [`crate::limits::QUERY_TOLD_BYTES`].
+        query: String,
+        /// How many were left after each of its conditions, in words.
+        steps: Vec<String>,
+    },
+    /// The server has to search, or search again: what was found does not fit, and since then
+    /// there may be room elsewhere. Never recorded, and no client is answered this.
+    SearchAgain,
+    /// The option is on a host that is to be ignored.
+    HostIgnored {
+        /// The root of its tree.
+        host: ProviderUuid,
+    },
+    /// The option is on the consumer's own host, and only a resize may stay there.
+    SameHost {
+        /// The root of its tree.
+        host: ProviderUuid,
+    },
+    /// The host is on neither side of the move.
+    NotOnMove {
+        /// The host.
+        host: ProviderUuid,
+    },
     /// No such provider.
     ProviderNotFound {
         /// Its id.
@@ -287,6 +312,9 @@ impl Cause {
                 | Self::Quota { .. }
                 | Self::NoInventory { .. }
                 | Self::NoOptionFits
+                | Self::NoCandidate { .. }
+                | Self::HostIgnored { .. }
+                | Self::SameHost { .. }
                 | Self::MoveState { .. }
                 | Self::HoldsAlready { .. }
                 | Self::HoldsLess { .. }

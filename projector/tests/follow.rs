@@ -190,6 +190,8 @@ fn a_consumer_without_a_type_is_counted_as_such() {
         user_id: "u".into(),
         consumer_type: None,
         options: vec![holding(provider(1), &[("VCPU", 2)])],
+        candidates: None,
+        searched: None,
     };
     let last = must(&ledger, vec![Command::Claim(wanted)]);
     let projections = Projections::start(&ledger).expect("threads");

@@ -68,6 +68,15 @@ fn sentence(refusal: &Refusal) -> String {
              removed."
         ),
         Cause::NoOptionFits => format!("None of the {} options fits.", refusal.passed_over.len()),
+        Cause::NoCandidate { steps, .. } => {
+            format!("No candidate was found: {}.", steps.join("; "))
+        }
+        Cause::SearchAgain => "The cloud has to be searched anew.".to_owned(),
+        Cause::HostIgnored { host } => format!("The host {host} is to be ignored."),
+        Cause::SameHost { host } => {
+            format!("The consumer is on the host {host}, and only a resize may stay there.")
+        }
+        Cause::NotOnMove { host } => format!("The host {host} is on neither side of the move."),
         Cause::ProviderNotFound { provider } => {
             format!("There is no resource provider {provider}.")
         }

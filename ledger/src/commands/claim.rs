@@ -3,7 +3,8 @@
 //! that on a provider that both are on only the larger counts (Launchpad bug 1790204).
 
 use super::Decision;
-use super::options::{Taken, take_first};
+use super::host::host_of;
+use super::options::{Taken, Wanted, take_first};
 use super::plan::{self, Planned, check_fits, event_body, generations_after, resolve};
 use crate::amounts::Holding;
 use crate::command::{Claim, Via};
@@ -12,6 +13,7 @@ use crate::event::{Event, Link, Move, MoveState, Overlap, Owner};
 use crate::ids::{ConsumerUuid, LinkId};
 use crate::refusal::{Cause, Refusal};
 use crate::state::{State, link_of};
+use uuid::Uuid;
 
 pub(super) fn decide(draft: &mut Draft<'_>, command: &Claim) -> Decision {
     let owner = Owner {
@@ -25,8 +27,18 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &Claim) -> Decision {
         let cause = Cause::HoldsAlready { consumer: command.consumer };
         return Err(Refusal { move_id: open.map(|this| this.id), ..Refusal::because(cause) });
     }
+    let wanted = Wanted::of(
+        draft,
+        command.consumer,
+        &command.options,
+        command.candidates.as_deref(),
+        command.searched.as_ref(),
+    )?;
+    let move_id = open.as_ref().map(|this| this.id);
     let destination = open.map(|this| Destination { this, reason: None });
-    claim(draft, command.consumer, &owner, &command.options, destination)?;
+    wanted
+        .take(|options| claim(draft, command.consumer, &owner, options, destination))
+        .map_err(|refusal| Refusal { move_id, ..refusal })?;
     Ok(None)
 }
 
@@ -62,7 +74,25 @@ pub(super) fn claim(
     .map_err(|refusal| Refusal { move_id, ..refusal })
 }
 
-fn claim_one(
+/// Whether an option fits for a consumer that holds nothing; nothing is claimed.
+///
+/// # Errors
+/// Why it does not.
+pub(super) fn check(
+    draft: &Draft<'_>,
+    consumer: ConsumerUuid,
+    owner: &Owner,
+    option: &Holding,
+    destination: Option<Destination>,
+) -> Result<(), Refusal> {
+    ready(&mut draft.trial(), consumer, owner, option, destination).map(drop)
+}
+
+/// Claims one option.
+///
+/// # Errors
+/// Why it does not fit.
+pub(super) fn claim_one(
     draft: &mut Draft<'_>,
     consumer: ConsumerUuid,
     owner: &Owner,
@@ -70,6 +100,31 @@ fn claim_one(
     destination: Option<Destination>,
     taken: Taken,
 ) -> Result<(), Refusal> {
+    let Ready { plan, moves, reason } = ready(draft, consumer, owner, option, destination)?;
+    let generations = generations_after(&draft.state, &plan);
+    let mut body = event_body(&draft.state, &plan, &generations, moves, Via::Command);
+    body.option = Some(taken.option);
+    body.passed_over = taken.passed_over;
+    body.host = host_of(&draft.state, option);
+    body.reason = reason;
+    plan::emit(draft, Event::Claimed, body);
+    Ok(())
+}
+
+/// A claim that fits.
+struct Ready {
+    plan: Vec<Planned>,
+    moves: Vec<Move>,
+    reason: Option<String>,
+}
+
+fn ready(
+    draft: &mut Draft<'_>,
+    consumer: ConsumerUuid,
+    owner: &Owner,
+    option: &Holding,
+    destination: Option<Destination>,
+) -> Result<Ready, Refusal> {
     let after = resolve(&draft.state, option)?;
     let mut claimed = Planned {
         consumer,
@@ -83,7 +138,8 @@ fn claim_one(
     let mut moves = Vec::new();
     let mut reason = None;
     if let Some(Destination { this, reason: why }) = destination {
-        if let Some(source) = source_linked(draft, &this) {
+        let state = draft.state.clone();
+        if let Some(source) = source_linked(&state, &this, &mut || draft.new_id()) {
             claimed.link.clone_from(&source.link);
             plan.push(source);
         }
@@ -92,28 +148,26 @@ fn claim_one(
     }
     plan.insert(0, claimed);
     check_fits(&draft.state, &plan)?;
-    let generations = generations_after(&draft.state, &plan);
-    let mut body = event_body(&draft.state, &plan, &generations, moves, Via::Command);
-    body.option = Some(taken.option);
-    body.passed_over = taken.passed_over;
-    body.reason = reason;
-    plan::emit(draft, Event::Claimed, body);
-    Ok(())
+    Ok(Ready { plan, moves, reason })
 }
 
 /// The migration consumer of a move, in the link group that the destination shall join: its own,
 /// or a new one under today's setting.
-fn source_linked(draft: &mut Draft<'_>, this: &Move) -> Option<Planned> {
+pub(super) fn source_linked(
+    state: &State,
+    this: &Move,
+    new_id: &mut dyn FnMut() -> Uuid,
+) -> Option<Planned> {
     let migration = this.migration?;
-    let row = draft.state.consumer(migration)?.clone();
-    let link = link_of(&draft.state, migration).unwrap_or_else(|| Link {
-        group: LinkId(draft.new_id()),
-        overlap: Overlap::Max(draft.state.settings().overlap_classes.clone()),
+    let row = state.consumer(migration)?;
+    let link = link_of(state, migration).unwrap_or_else(|| Link {
+        group: LinkId(new_id()),
+        overlap: Overlap::Max(state.settings().overlap_classes.clone()),
     });
     Some(Planned {
         consumer: migration,
         after: row.allocations.clone(),
-        owner: plan::owner_of(&draft.state, &row),
+        owner: plan::owner_of(state, row),
         link: Some(link),
         untouched: true,
         generation: None,
@@ -196,6 +250,7 @@ mod tests {
         let all_but = crate::command::OverlapClasses::AllBut(["DISK_GB".to_owned()].into());
         world.ok(crate::command::Command::ChangeSettings(crate::command::ChangeSettings {
             overlap_classes: Some(all_but),
+            same_host_moves: None,
         }));
         world.ok(claim(1, &[holding(&[(1, &[("VCPU", 3), ("DISK_GB", 6)])])]));
         world.ok(to_migration(1, 2));

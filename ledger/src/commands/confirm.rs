@@ -9,13 +9,21 @@ use crate::command::{Confirm, Via};
 use crate::decide::Draft;
 use crate::event::{Event, Move, MoveState};
 use crate::refusal::Refusal;
-use crate::state::Allocations;
+use crate::state::{Allocations, MoveEntry};
 
 pub(super) fn decide(draft: &mut Draft<'_>, command: &Confirm) -> Decision {
     let entry = find(&draft.state, command.consumer, command.move_id)?;
     if entry.this.state == MoveState::Confirmed {
         return Ok(Some(already(&entry)));
     }
+    confirm(draft, entry, None)
+}
+
+/// Ends a move on its destination.
+///
+/// # Errors
+/// If it has none.
+pub(super) fn confirm(draft: &mut Draft<'_>, entry: MoveEntry, reason: Option<&str>) -> Decision {
     if !is_claimed(&entry.this) {
         return Err(wrong_state(&entry.this, "confirm"));
     }
@@ -27,10 +35,16 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &Confirm) -> Decision {
     check_fits(&draft.state, &plan)?;
     let generations = generations_after(&draft.state, &plan);
     let destination =
-        draft.state.holding(&plan::allocations_after(&draft.state, &plan, command.consumer));
-    let ended =
-        Move { state: MoveState::Confirmed, source: Default::default(), destination, ..entry.this };
-    let body = event_body(&draft.state, &plan, &generations, vec![ended], Via::Command);
+        draft.state.holding(&plan::allocations_after(&draft.state, &plan, entry.this.instance));
+    let ended = Move {
+        state: MoveState::Confirmed,
+        source: Default::default(),
+        destination,
+        alternates: Vec::new(),
+        ..entry.this
+    };
+    let mut body = event_body(&draft.state, &plan, &generations, vec![ended], Via::Command);
+    body.reason = reason.map(str::to_owned);
     plan::emit(draft, Event::Confirmed, body);
     Ok(None)
 }

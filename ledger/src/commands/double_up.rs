@@ -87,6 +87,8 @@ fn double_up_one(
             destination: Holding::new(),
             owner,
             ended: false,
+            alternates: Vec::new(),
+            arrived: false,
         },
     };
     let this = Move { state: MoveState::Claimed, source, destination: option.clone(), ..base };

@@ -6,7 +6,10 @@ mod aggregates;
 mod claim;
 mod confirm;
 mod double_up;
+mod fail;
 mod find_move;
+pub(crate) mod host;
+mod host_changed;
 mod inventories;
 mod move_to_migration;
 mod naming;
@@ -21,6 +24,7 @@ mod release_part;
 mod replace_allocations;
 mod reschedule;
 mod reshape;
+mod resize;
 mod resource_classes;
 mod retire;
 mod retire_when_free;
@@ -70,6 +74,9 @@ fn decide_one(draft: &mut Draft<'_>, command: &Command) -> Decision {
         Command::Reschedule(it) => reschedule::decide(draft, it),
         Command::Confirm(it) => confirm::decide(draft, it),
         Command::Revert(it) => revert::decide(draft, it),
+        Command::Resize(it) => resize::decide(draft, it),
+        Command::HostChanged(it) => host_changed::decide(draft, it),
+        Command::Fail(it) => fail::decide(draft, it),
         Command::Release(it) => release::decide(draft, it),
         Command::ReleasePart(it) => release_part::decide(draft, it),
         Command::ReleaseAndReserve(it) => release_and_reserve::decide(draft, it),

@@ -13,6 +13,15 @@ use crate::refusal::{Cause, Refusal};
 use crate::state::{Allocations, State, link_of};
 
 pub(super) fn decide(draft: &mut Draft<'_>, command: &MoveToMigration) -> Decision {
+    open(draft, command)?;
+    Ok(None)
+}
+
+/// Opens the move, and tells it.
+///
+/// # Errors
+/// If the consumer holds nothing, the migration holds something, or a move stands in the way.
+pub(super) fn open(draft: &mut Draft<'_>, command: &MoveToMigration) -> Result<Move, Refusal> {
     if command.consumer == command.migration {
         return Err(malformed("a consumer cannot be its own migration".into()).into());
     }
@@ -55,13 +64,16 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &MoveToMigration) -> Decisi
         destination: Default::default(),
         owner,
         ended: false,
+        alternates: Vec::new(),
+        arrived: false,
     };
     let plan = vec![emptied, given];
     check_fits(&draft.state, &plan)?;
     let generations = generations_after(&draft.state, &plan);
-    let body = event_body(&draft.state, &plan, &generations, vec![opened], Via::Command);
+    let moves = vec![opened.clone()];
+    let body = event_body(&draft.state, &plan, &generations, moves, Via::Command);
     plan::emit(draft, Event::MovedToMigration, body);
-    Ok(None)
+    Ok(opened)
 }
 
 fn check(

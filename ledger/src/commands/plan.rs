@@ -256,6 +256,7 @@ pub(crate) fn event_body(
         finding: None,
         option: None,
         passed_over: Vec::new(),
+        host: None,
     }
 }
 
@@ -412,6 +413,7 @@ pub(crate) fn refreshed(state: &State, plan: &[Planned], this: &Move) -> Move {
                 fresh.state = MoveState::Claimed;
             } else if latest {
                 fresh.state = MoveState::Open;
+                fresh.arrived = false;
             }
         }
         None => {

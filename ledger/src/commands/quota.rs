@@ -293,6 +293,7 @@ mod tests {
         let mut world = World::new().host(1, &[("VCPU", 8)]);
         world.ok(Command::ChangeSettings(crate::command::ChangeSettings {
             overlap_classes: Some(OverlapClasses::AllBut(["VCPU".to_owned()].into())),
+            same_host_moves: None,
         }));
         world.ok(claim(1, &[on(1, 2)]));
         world.ok(quota(Some("p"), "VCPU", at_most(4)));

@@ -14,12 +14,7 @@ use crate::refusal::Cause;
 use crate::state::{Allocations, State};
 
 pub(super) fn decide(draft: &mut Draft<'_>, command: &Release) -> Decision {
-    let note = Note {
-        via: Via::Command,
-        reason: command.reason.clone(),
-        ended: command.ended,
-        shrinks: false,
-    };
+    let note = Note { via: Via::Command, reason: command.reason.clone(), ended: command.ended };
     let state = &draft.state;
     if let Some(row) = state.consumer(command.consumer) {
         let write = PlainWrite {

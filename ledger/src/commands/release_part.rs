@@ -31,7 +31,7 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &ReleasePart) -> Decision {
         after: without(&row.allocations, id, class_id, asked),
         owner: owner_of(state, row),
     };
-    let note = Note { via: Via::Command, reason: reason.clone(), ended: false, shrinks: true };
+    let note = Note { via: Via::Command, reason: reason.clone(), ended: false };
     carry_out(draft, &[write], &note)
 }
 

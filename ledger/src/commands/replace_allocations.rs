@@ -8,7 +8,7 @@ use crate::command::{ConsumerWrite, GenerationCheck, ReplaceAllocations, Via};
 use crate::decide::Draft;
 use crate::event::{Move, Owner, Unchanged};
 use crate::refusal::{Cause, Refusal};
-use crate::state::{State, link_of};
+use crate::state::State;
 use std::collections::BTreeSet;
 
 pub(super) fn decide(draft: &mut Draft<'_>, command: &ReplaceAllocations) -> Decision {
@@ -16,7 +16,7 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &ReplaceAllocations) -> Dec
     if command.via == Via::Delete {
         refuse_deleting_nothing(&draft.state, &writes)?;
     }
-    let note = Note { via: command.via, reason: None, ended: false, shrinks: false };
+    let note = Note { via: command.via, reason: None, ended: false };
     carry_out(draft, &writes, &note)
 }
 
@@ -26,21 +26,14 @@ pub(super) struct Note {
     pub(super) reason: Option<String>,
     /// The consumers are gone for good.
     pub(super) ended: bool,
-    /// The consumers only let go of a part, so that they stay in their link groups: the largest
-    /// amount of a group cannot grow by it.
-    pub(super) shrinks: bool,
 }
 
 /// Names the write, checks that it fits as a whole, and adds its events.
 pub(super) fn carry_out(draft: &mut Draft<'_>, writes: &[PlainWrite], note: &Note) -> Decision {
     let state = draft.state.clone();
     let request_id = draft.stamp.request_id.clone();
-    let mut steps = naming::steps(&state, request_id.as_deref(), writes, &mut || draft.new_id());
-    if note.shrinks {
-        let left = steps.iter_mut().flat_map(|step| &mut step.plan);
-        left.filter(|planned| !planned.after.is_empty())
-            .for_each(|planned| planned.link = link_of(&state, planned.consumer));
-    }
+    let steps =
+        naming::steps(&state, request_id.as_deref(), note.via, writes, &mut || draft.new_id());
     if steps.is_empty() {
         return Ok(Some(Unchanged::NoChange));
     }

@@ -1,41 +1,89 @@
-//! `reschedule`: gives up the destination, with a reason, and takes the next alternate. The source
-//! is held throughout. Without alternates the move stays open.
+//! `reschedule`: gives up the destination, with a reason, and takes the next: the first of the
+//! options given that fits, or else of the alternates that the move keeps. The source is held
+//! throughout. If there is neither, the move stays open.
 
 use super::Decision;
-use super::claim::{Destination, claim};
+use super::claim::{Destination, claim, claim_one};
 use super::double_up::double_up;
 use super::find_move::{find, is_claimed, is_latest, wrong_state};
+use super::options::{Taken, Wanted, pass_over};
 use super::plan::{
     self, Planned, at_most, check_fits, event_body, generations_after, owner_of, resolve,
 };
+use crate::amounts::Holding;
 use crate::command::{Reschedule, Via};
 use crate::decide::Draft;
 use crate::event::{Event, Move, MoveState, Owner};
-use crate::refusal::Refusal;
+use crate::refusal::{PassedOver, Refusal};
 use crate::state::{Allocations, link_of};
 
 pub(super) fn decide(draft: &mut Draft<'_>, command: &Reschedule) -> Decision {
     let this = find(&draft.state, command.consumer, command.move_id)?.this;
-    if !is_claimed(&this) || !is_latest(&draft.state, &this) {
+    if !is_claimed(&this) || this.arrived || !is_latest(&draft.state, &this) {
         return Err(wrong_state(&this, "reschedule"));
     }
-    let mut trial = draft.trial();
-    let open = give_up(&mut trial, &this, &command.reason)?;
-    if !command.options.is_empty() {
-        match open.migration {
-            Some(_) => {
-                let owner = owner_of_instance(draft, &this);
-                let destination = Destination { this: open, reason: None };
-                claim(&mut trial, command.consumer, &owner, &command.options, Some(destination))?;
-            }
-            None => {
-                let kind = open.kind;
-                double_up(&mut trial, command.consumer, kind, &command.options, Some(open), None)?;
-            }
-        }
-    }
+    let trial = if command.options.is_empty() && command.candidates.is_none() {
+        to_an_alternate(draft, &this, &command.reason)?
+    } else {
+        let wanted = Wanted::of(
+            draft,
+            command.consumer,
+            &command.options,
+            command.candidates.as_deref(),
+            command.searched.as_ref(),
+        )?;
+        wanted
+            .take(|options| to_an_option(draft, &this, &command.reason, options))
+            .map_err(|refusal| Refusal { move_id: Some(this.id), ..refusal })?
+    };
     draft.accept(trial);
     Ok(None)
+}
+
+fn to_an_option<'a>(
+    draft: &Draft<'a>,
+    this: &Move,
+    reason: &str,
+    options: &[Holding],
+) -> Result<Draft<'a>, Refusal> {
+    let mut trial = draft.trial();
+    let open = give_up(&mut trial, this, reason, &[])?;
+    match open.migration {
+        Some(_) => {
+            let owner = owner_of_instance(draft, this);
+            let destination = Destination { this: open, reason: None };
+            claim(&mut trial, this.instance, &owner, options, Some(destination))?;
+        }
+        None => {
+            let kind = open.kind;
+            double_up(&mut trial, this.instance, kind, options, Some(open), None)?;
+        }
+    }
+    Ok(trial)
+}
+
+/// Takes the next of the alternates that the move keeps and that still fits. Those before it will
+/// not be asked again. If none is left, the destination is given up all the same: it has failed.
+fn to_an_alternate<'a>(draft: &Draft<'a>, this: &Move, reason: &str) -> Result<Draft<'a>, Refusal> {
+    let owner = owner_of_instance(draft, this);
+    let mut trial = draft.trial();
+    let open = give_up(&mut trial, this, reason, &[])?;
+    let mut passed_over = Vec::new();
+    for (number, alternate) in (0u32..).zip(&this.alternates) {
+        let rest = this.alternates[number as usize + 1..].to_vec();
+        let next = Move { alternates: rest, ..open.clone() };
+        let destination = Some(Destination { this: next, reason: None });
+        let taken = Taken { option: number, passed_over: passed_over.clone() };
+        let holding = &alternate.holding;
+        match claim_one(&mut trial, this.instance, &owner, holding, destination, taken) {
+            Ok(()) => return Ok(trial),
+            Err(refusal) => pass_over(&mut passed_over, number, &refusal),
+        }
+    }
+    let mut trial = draft.trial();
+    let last = Move { alternates: Vec::new(), ..this.clone() };
+    give_up(&mut trial, &last, reason, &passed_over)?;
+    Ok(trial)
 }
 
 fn owner_of_instance(draft: &Draft<'_>, this: &Move) -> Owner {
@@ -46,7 +94,12 @@ fn owner_of_instance(draft: &Draft<'_>, this: &Move) -> Owner {
 }
 
 /// Releases the destination; the move is open again.
-fn give_up(draft: &mut Draft<'_>, this: &Move, reason: &str) -> Result<Move, Refusal> {
+fn give_up(
+    draft: &mut Draft<'_>,
+    this: &Move,
+    reason: &str,
+    passed_over: &[PassedOver],
+) -> Result<Move, Refusal> {
     let state = &draft.state;
     let row = state.consumer(this.instance).ok_or_else(|| wrong_state(this, "reschedule"))?;
     let left = match this.migration {
@@ -70,6 +123,7 @@ fn give_up(draft: &mut Draft<'_>, this: &Move, reason: &str) -> Result<Move, Ref
     let generations = generations_after(state, &plan);
     let mut body = event_body(state, &plan, &generations, vec![open.clone()], Via::Command);
     body.reason = Some(reason.to_owned());
+    body.passed_over = passed_over.to_vec();
     plan::emit(draft, Event::DestinationReleased, body);
     Ok(open)
 }

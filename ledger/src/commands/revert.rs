@@ -11,7 +11,7 @@ use crate::command::{Revert, Via};
 use crate::decide::Draft;
 use crate::event::{Event, Finding, Move, MoveState};
 use crate::refusal::Refusal;
-use crate::state::{Allocations, State, link_of};
+use crate::state::{Allocations, MoveEntry, State, link_of};
 
 pub(super) fn decide(draft: &mut Draft<'_>, command: &Revert) -> Decision {
     let entry = find(&draft.state, command.consumer, command.move_id)?;
@@ -19,6 +19,15 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &Revert) -> Decision {
     if state == MoveState::Reverted || (state == MoveState::Abandoned && entry.this.ended) {
         return Ok(Some(already(&entry)));
     }
+    revert(draft, entry, command.reason.as_deref())
+}
+
+/// Ends a move on its source.
+///
+/// # Errors
+/// If it has ended, or a later move of the same consumer goes on.
+pub(super) fn revert(draft: &mut Draft<'_>, entry: MoveEntry, reason: Option<&str>) -> Decision {
+    let state = entry.this.state;
     if !state.is_live() || !is_latest(&draft.state, &entry.this) {
         return Err(wrong_state(&entry.this, "revert"));
     }
@@ -30,14 +39,20 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &Revert) -> Decision {
     };
     check_fits(&draft.state, &plan)?;
     let generations = generations_after(&draft.state, &plan);
-    let source =
-        draft.state.holding(&plan::allocations_after(&draft.state, &plan, command.consumer));
+    let source = draft.state.holding(&plan::allocations_after(&draft.state, &plan, this.instance));
     let state = if this.ended { MoveState::Abandoned } else { MoveState::Reverted };
     let finding = this.ended.then_some(Finding::ReleasedOwnerEnded);
     let kind = if this.ended { Event::Released } else { Event::Reverted };
-    let ended = Move { state, source, destination: Default::default(), ..this };
+    let ended = Move {
+        state,
+        source,
+        destination: Default::default(),
+        alternates: Vec::new(),
+        arrived: false,
+        ..this
+    };
     let mut body = event_body(&draft.state, &plan, &generations, vec![ended], Via::Command);
-    body.reason.clone_from(&command.reason);
+    body.reason = reason.map(str::to_owned);
     body.finding = finding;
     plan::emit(draft, kind, body);
     Ok(None)

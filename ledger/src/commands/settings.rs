@@ -11,6 +11,9 @@ pub(super) fn change(draft: &mut Draft<'_>, command: &ChangeSettings) -> Decisio
     if let Some(classes) = &command.overlap_classes {
         settings.overlap_classes = classes.clone();
     }
+    if let Some(rule) = command.same_host_moves {
+        settings.same_host_moves = rule;
+    }
     if settings == *draft.state.settings() {
         return Ok(Some(Unchanged::NoChange));
     }

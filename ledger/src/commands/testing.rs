@@ -151,6 +151,8 @@ pub(crate) fn claim(number: u128, options: &[Holding]) -> Command {
         user_id: "u".into(),
         consumer_type: Some("INSTANCE".into()),
         options: options.to_vec(),
+        candidates: None,
+        searched: None,
     })
 }
 
@@ -176,7 +178,32 @@ pub(crate) fn reschedule(instance: u128, reason: &str, options: &[Holding]) -> C
         move_id: None,
         reason: reason.into(),
         options: options.to_vec(),
+        candidates: None,
+        searched: None,
     })
+}
+
+pub(crate) fn resize(instance: u128, migration: u128, options: &[Holding]) -> Command {
+    Command::Resize(Resize {
+        consumer: consumer(instance),
+        migration: consumer(migration),
+        kind: MoveKind::Resize,
+        options: options.to_vec(),
+        candidates: None,
+        searched: None,
+        ignore_hosts: Vec::new(),
+        max_attempts: 3,
+    })
+}
+
+pub(crate) fn host_changed(instance: u128, host: u128) -> Command {
+    let host = provider(host);
+    Command::HostChanged(HostChanged { consumer: consumer(instance), move_id: None, host })
+}
+
+pub(crate) fn fail(instance: u128, reason: &str) -> Command {
+    let reason = reason.into();
+    Command::Fail(Fail { consumer: consumer(instance), move_id: None, reason })
 }
 
 pub(crate) fn confirm(instance: u128) -> Command {

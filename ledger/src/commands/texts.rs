@@ -2,7 +2,7 @@
 
 use super::plan::malformed;
 use crate::command::{Command, ConsumerWrite};
-use crate::limits::{NAME_CHARS, REASON_CHARS};
+use crate::limits::{COMMAND_QUERY_BYTES, NAME_CHARS, REASON_CHARS};
 use crate::refusal::Cause;
 
 /// Checks the length of every text of a command.
@@ -16,10 +16,16 @@ pub(super) fn check(command: &Command) -> Result<(), Cause> {
         Command::Claim(it) => {
             name("project_id", &it.project_id)?;
             name("user_id", &it.user_id)?;
-            kind(it.consumer_type.as_deref())
+            kind(it.consumer_type.as_deref())?;
+            query(it.candidates.as_deref())
         }
-        Command::Reschedule(it) => reason(Some(&it.reason)),
+        Command::Reschedule(it) => {
+            reason(Some(&it.reason))?;
+            query(it.candidates.as_deref())
+        }
+        Command::Resize(it) => query(it.candidates.as_deref()),
         Command::Revert(it) => reason(it.reason.as_deref()),
+        Command::Fail(it) => reason(Some(&it.reason)),
         Command::Release(it) => reason(it.reason.as_deref()),
         Command::ReleasePart(it) => reason(it.reason.as_deref()),
         Command::ReleaseAndReserve(it) => reason(it.reason.as_deref()),
@@ -49,6 +55,17 @@ fn kind(consumer_type: Option<&str>) -> Result<(), Cause> {
 
 fn reason(reason: Option<&str>) -> Result<(), Cause> {
     at_most("reason", reason.unwrap_or_default(), REASON_CHARS)
+}
+
+fn query(text: Option<&str>) -> Result<(), Cause> {
+    let Some(text) = text else { return Ok(()) };
+    if text.is_empty() {
+        return Err(malformed("candidates is an empty query".into()));
+    }
+    if text.len() > COMMAND_QUERY_BYTES {
+        return Err(malformed(format!("candidates has more than {COMMAND_QUERY_BYTES} bytes")));
+    }
+    Ok(())
 }
 
 fn name(field: &str, text: &str) -> Result<(), Cause> {

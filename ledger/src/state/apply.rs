@@ -29,6 +29,9 @@ impl State {
         );
         self.position.sequence = sequence;
         self.position.recorded_at = now;
+        if super::room::may_make_room(event) {
+            self.roomier = sequence;
+        }
         match event {
             Event::Genesis(body) => self.apply_genesis(body, now),
             allocation_event!(body) => self.apply_allocations(body, now),

@@ -49,6 +49,7 @@ pub enum CheckpointError {
 #[derive(Serialize, Deserialize)]
 struct Counts {
     position: Position,
+    roomier: u64,
     settings: Settings,
     classes: u32,
     traits: u32,
@@ -132,7 +133,7 @@ impl State {
         let mut moves: Vec<&Arc<MoveEntry>> = self.moves.iter().collect();
         moves.sort_unstable_by_key(|entry| entry.this.id);
         for entry in moves {
-            put(&mut to, entry)?;
+            put_named(&mut to, entry)?;
         }
         let mut links: Vec<(&LinkId, &Arc<Group>)> = self.links.iter().collect();
         links.sort_unstable_by_key(|(id, _)| **id);
@@ -150,6 +151,7 @@ impl State {
         let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
         Counts {
             position: self.position,
+            roomier: self.roomier,
             settings: self.settings.clone(),
             classes: count(self.classes.numbers()),
             traits: count(self.traits.numbers()),
@@ -215,8 +217,12 @@ pub fn read_checkpoint(path: &Path) -> Result<State, CheckpointError> {
 
 fn read_stream<R: Read>(from: &mut DigestReader<R>) -> Result<State, CheckpointError> {
     let counts: Counts = get(from)?;
-    let mut state =
-        State { position: counts.position, settings: counts.settings, ..State::default() };
+    let mut state = State {
+        position: counts.position,
+        roomier: counts.roomier,
+        settings: counts.settings,
+        ..State::default()
+    };
     get_vocabulary(from, &mut state.classes, counts.classes)?;
     get_vocabulary(from, &mut state.traits, counts.traits)?;
     get_names(from, &mut state.aggregates, counts.aggregates)?;
@@ -279,6 +285,12 @@ impl State {
 
 fn put<W: Write, T: Serialize + ?Sized>(to: &mut W, value: &T) -> Result<(), CheckpointError> {
     rmp_serde::encode::write(to, value).map_err(|error| CheckpointError::Damaged(error.to_string()))
+}
+
+/// With field names, for what leaves fields out that are empty.
+fn put_named<W: Write, T: Serialize>(to: &mut W, value: &T) -> Result<(), CheckpointError> {
+    rmp_serde::encode::write_named(to, value)
+        .map_err(|error| CheckpointError::Damaged(error.to_string()))
 }
 
 fn get<T: DeserializeOwned>(from: &mut impl Read) -> Result<T, CheckpointError> {

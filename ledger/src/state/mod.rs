@@ -8,15 +8,18 @@
 mod apply;
 pub mod checkpoint;
 pub mod consumer;
+mod given_back;
 mod held;
 mod invariants;
 mod moves;
 mod names;
 pub mod provider;
 pub(crate) mod quotas;
+mod room;
 mod vocabulary;
 
 pub use consumer::{Allocation, Allocations, Consumer, ConsumerId};
+pub use given_back::{GivenBack, given_back, given_back_to_request};
 pub(crate) use held::link_of;
 pub use held::{Demand, HeldChange, Write, held_after};
 pub use moves::{MoveEntry, Moves};
@@ -39,6 +42,7 @@ type Map<K, V> = imbl::GenericHashMap<K, V, FxBuildHasher, imbl::shared_ptr::Def
 #[derive(Clone, Default)]
 pub struct State {
     position: Position,
+    roomier: u64,
     settings: Settings,
     classes: Vocabulary,
     traits: Vocabulary,
@@ -188,6 +192,11 @@ impl State {
     /// The sequence of the last event in it.
     pub fn sequence(&self) -> u64 {
         self.position.sequence
+    }
+
+    /// The sequence of the last event after which something may fit that did not fit before it.
+    pub fn roomier(&self) -> u64 {
+        self.roomier
     }
 
     /// Options that decisions depend on.

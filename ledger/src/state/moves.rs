@@ -2,7 +2,7 @@
 //! revert can be answered with what happened the first time.
 
 use super::Map;
-use crate::event::Move;
+use crate::event::{Move, MoveState};
 use crate::ids::{ConsumerUuid, MoveId};
 use crate::time::Timestamp;
 use std::sync::Arc;
@@ -33,6 +33,8 @@ pub struct Moves {
     by_consumer: imbl::OrdSet<(ConsumerUuid, u64, MoveId)>,
     /// (ended at, move)
     ended: imbl::OrdSet<(u64, MoveId)>,
+    /// (request id of the latest opening, move), of those that are open
+    open: imbl::OrdSet<(Arc<str>, MoveId)>,
 }
 
 impl Moves {
@@ -78,11 +80,22 @@ impl Moves {
             .find(|entry| entry.this.migration == Some(migration) && entry.this.state.is_live())
     }
 
+    /// The open moves whose latest opening had a request id.
+    pub fn opened_by(&self, request_id: &str) -> impl Iterator<Item = &Arc<MoveEntry>> {
+        let request_id: Arc<str> = request_id.into();
+        let first = (Arc::clone(&request_id), MoveId(uuid::Uuid::nil()));
+        let last = (request_id, MoveId(uuid::Uuid::max()));
+        self.open.range(first..=last).filter_map(|(_, id)| self.by_id.get(id))
+    }
+
     pub(super) fn put(&mut self, this: &Move, now: Timestamp, sequence: u64) {
         let before = self.by_id.get(&this.id).cloned();
         let (opened_at, opened_sequence) = match &before {
             Some(entry) => {
                 self.ended.remove(&(entry.changed_sequence, this.id));
+                if let Some(key) = open_key(entry) {
+                    self.open.remove(&key);
+                }
                 (entry.opened_at, entry.opened_sequence)
             }
             None => (now, sequence),
@@ -104,6 +117,9 @@ impl Moves {
         if let Some(migration) = entry.this.migration {
             self.by_consumer.insert((migration, entry.opened_sequence, id));
         }
+        if let Some(key) = open_key(&entry) {
+            self.open.insert(key);
+        }
         if !entry.this.state.is_live() {
             self.ended.insert((entry.changed_sequence, id));
         }
@@ -122,4 +138,9 @@ impl Moves {
             }
         }
     }
+}
+
+fn open_key(entry: &MoveEntry) -> Option<(Arc<str>, MoveId)> {
+    let request_id = entry.this.request_id.as_deref()?;
+    (entry.this.state == MoveState::Open).then(|| (request_id.into(), entry.this.id))
 }

@@ -42,7 +42,9 @@ fn is_light(state: &State, list: &[Command]) -> bool {
         weight = weight.saturating_add(held);
         for entry in state.moves().of(consumer).filter(|entry| entry.this.state.is_live()) {
             let sides = of_holding(&entry.this.source) + of_holding(&entry.this.destination);
-            weight = weight.saturating_add(1 + sides);
+            let alternates = entry.this.alternates.iter();
+            let next: usize = alternates.map(|alternate| 1 + of_holding(&alternate.holding)).sum();
+            weight = weight.saturating_add(1 + sides + next);
         }
     }
     weight <= LIGHT
@@ -289,6 +291,9 @@ impl Decider {
         refusal: Refusal,
         batch: &mut BatchInHand,
     ) -> WaitsFor {
+        if refusal.cause == Cause::SearchAgain {
+            return WaitsFor::Refused { refusal, recorded_at: None };
+        }
         self.shared.refusals.count(&refusal.cause);
         let noted_on_move =
             refusal.move_id.is_some() && matches!(refusal.cause, Cause::HoldsNothing { .. });

@@ -6,7 +6,7 @@ use crate::ids::{EventId, LedgerId, MoveId, derived_uuid};
 use crate::limits;
 use crate::log::Head;
 use crate::record::{Hash, Header, Private, Record, RecordError};
-use crate::refusal::Refusal;
+use crate::refusal::{Cause, Refusal};
 use crate::stamp::Stamp;
 use crate::time::Timestamp;
 
@@ -85,12 +85,13 @@ pub(super) fn digest(commands: &[Command]) -> Hash {
 pub(super) fn rejected(commands: &[Command], digest: Hash, refusal: &Refusal) -> Event {
     let command = commands.get(refusal.index as usize).or_else(|| commands.first());
     let asked = command.map(Command::asked).unwrap_or_default();
+    let by_query = command.is_some_and(|command| command.query().is_some());
     let mut body = Rejected {
         command: command.map_or("", Command::name).to_owned(),
         digest,
         asked: asked
             .into_iter()
-            .filter(|(_, holding)| !holding.is_empty())
+            .filter(|(_, holding)| !holding.is_empty() || by_query)
             .take(limits::SHORTAGES)
             .map(|(consumer, holding)| Asked { consumer, holding: holding.clone() })
             .collect(),
@@ -106,9 +107,13 @@ pub(super) fn rejected(commands: &[Command], digest: Hash, refusal: &Refusal) ->
         if body.passed_over.pop().is_some() || body.asked.pop().is_some() {
             continue;
         }
+        if let Cause::NoCandidate { steps, .. } = &mut body.cause
+            && steps.pop().is_some()
+        {
+            continue;
+        }
         if body.shortages.len() <= 1 {
-            body.cause =
-                crate::refusal::Cause::Malformed { what: "too large to be recorded whole".into() };
+            body.cause = Cause::Malformed { what: "too large to be recorded whole".into() };
             break;
         }
         body.shortages.pop();

@@ -12,6 +12,8 @@ mod committed;
 mod committer;
 mod decider;
 mod encode;
+#[cfg(test)]
+mod interleavings;
 mod open;
 mod refusals;
 mod remembered;

@@ -185,6 +185,7 @@ impl World {
             finding: None,
             option: None,
             passed_over: Vec::new(),
+            host: None,
         }));
     }
 

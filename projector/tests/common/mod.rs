@@ -98,6 +98,8 @@ pub fn claim(number: u128, holding: Holding) -> Command {
         user_id: "user".into(),
         consumer_type: Some("INSTANCE".into()),
         options: vec![holding],
+        candidates: None,
+        searched: None,
     })
 }
 

@@ -5,7 +5,7 @@ use ledger::amounts::{Holding, Inventory};
 use ledger::command::{
     ChangeInventories, Claim, Command, Confirm, ConsumerWrite, CreateProvider, DeleteProvider,
     DoubleUp, GenerationCheck, InventoryChange, MoveKind, MoveToMigration, Named, ParentChange,
-    Release, RenameResourceClass, ReplaceAllocations, Reschedule, Revert, SetTraits,
+    Release, RenameResourceClass, ReplaceAllocations, Reschedule, Resize, Revert, SetTraits,
     UpdateProvider, Via,
 };
 use ledger::state::State;
@@ -51,7 +51,17 @@ pub fn commands(step: &Step, state: &State) -> Vec<Command> {
     let wanted = wanted(step);
     match step.what {
         0..=3 => vec![claim(step, wanted)],
-        4 | 5 => vec![Command::MoveToMigration(MoveToMigration { consumer: who, migration, kind })],
+        4 => vec![Command::MoveToMigration(MoveToMigration { consumer: who, migration, kind })],
+        5 => vec![Command::Resize(Resize {
+            consumer: who,
+            migration,
+            kind,
+            options: vec![wanted.clone(), holding(provider(0), &[("VCPU", 1)])],
+            candidates: None,
+            searched: None,
+            ignore_hosts: Vec::new(),
+            max_attempts: 2,
+        })],
         6 => vec![Command::DoubleUp(DoubleUp { consumer: who, kind, options: vec![wanted] })],
         7 | 8 => vec![Command::Confirm(Confirm { consumer: who, move_id: None })],
         9 => vec![Command::Revert(Revert { consumer: who, move_id: None, reason: None })],
@@ -60,6 +70,8 @@ pub fn commands(step: &Step, state: &State) -> Vec<Command> {
             move_id: None,
             reason: "no NUMA cell fits".into(),
             options: vec![wanted],
+            candidates: None,
+            searched: None,
         })],
         11 => vec![Command::Release(Release {
             consumer: who,
@@ -97,6 +109,8 @@ fn claim(step: &Step, wanted: Holding) -> Command {
         user_id: format!("user-{}", step.who % 2),
         consumer_type: (step.variant > 1).then(|| "INSTANCE".to_owned()),
         options: vec![wanted],
+        candidates: None,
+        searched: None,
     })
 }
 

@@ -151,6 +151,7 @@ mod tests {
             finding: None,
             option: None,
             passed_over: Vec::new(),
+            host: None,
         })
     }
 

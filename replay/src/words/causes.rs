@@ -26,6 +26,16 @@ pub(crate) fn cause_words(cause: &Cause, names: &Names) -> String {
                 providers.iter().map(|&provider| names.provider(provider)).collect();
             format!("no inventory of {} on {}", classes.join(", "), providers.join(", "))
         }
+        Cause::NoCandidate { query, steps } => {
+            format!("no candidate for {query}: {}", steps.join("; "))
+        }
+        Cause::HostIgnored { host } => format!("{} is to be ignored", names.provider(*host)),
+        Cause::SameHost { host } => {
+            format!("only a resize may stay on its host {}", names.provider(*host))
+        }
+        Cause::NotOnMove { host } => {
+            format!("{} is on neither side of the move", names.provider(*host))
+        }
         Cause::HoldsNothing { consumer } => format!("consumer {consumer} holds nothing"),
         Cause::HoldsAlready { consumer } => format!("consumer {consumer} holds something already"),
         Cause::HoldsLess { consumer, provider, class, held, asked } => {

@@ -69,6 +69,8 @@ pub fn claim(consumer: ConsumerUuid, options: Vec<Holding>) -> Command {
         user_id: "user-1".into(),
         consumer_type: None,
         options,
+        candidates: None,
+        searched: None,
     })
 }
 

@@ -4,14 +4,12 @@
 
 use super::{PlainWrite, Step, Write};
 use crate::command::MoveKind;
+use crate::commands::host::{hosts, is_sharing, root};
 use crate::event::{Event, Move, MoveState};
 use crate::ids::MoveId;
 use crate::state::consumer::amount_in;
 use crate::state::{Allocation, Allocations, ClassId, ProviderId, State};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Its inventory is lent to other trees, so it belongs to neither side of a double-up.
-const SHARING: &str = "MISC_SHARES_VIA_AGGREGATE";
 
 pub(super) fn take(write: &mut Write<'_>, steps: &mut Vec<Step>) {
     for instance in write.left() {
@@ -53,6 +51,8 @@ fn new_pair(write: &mut Write<'_>, instance: &PlainWrite) -> Option<Step> {
         destination: state.holding(&without_tree(state, &instance.after, |root| root == new_root)),
         owner: instance.owner.clone(),
         ended: false,
+        alternates: Vec::new(),
+        arrived: false,
     };
     Some(Step {
         kind: Event::DoubledUp,
@@ -83,11 +83,7 @@ fn ended_pairs(write: &mut Write<'_>, instance: &PlainWrite) -> Option<Step> {
 
 fn how_it_ended(state: &State, instance: &PlainWrite, this: &Move) -> Option<MoveState> {
     let roots = roots_of(state, &instance.after);
-    let side = |holding: &crate::amounts::Holding| -> BTreeSet<ProviderId> {
-        let ids = holding.keys().filter_map(|uuid| state.provider_id(*uuid));
-        ids.filter(|&id| !is_sharing(state, id)).filter_map(|id| root(state, id)).collect()
-    };
-    let (source, destination) = (side(&this.source), side(&this.destination));
+    let (source, destination) = (hosts(state, &this.source), hosts(state, &this.destination));
     if !source.is_disjoint(&destination) {
         // The same host: only the exact amounts tell.
         let after = state.holding(&instance.after);
@@ -104,15 +100,6 @@ fn how_it_ended(state: &State, instance: &PlainWrite, this: &Move) -> Option<Mov
         (true, false) => Some(MoveState::Reverted),
         (false, false) => Some(MoveState::Abandoned),
     }
-}
-
-fn is_sharing(state: &State, provider: ProviderId) -> bool {
-    let Some(id) = state.traits().id(SHARING) else { return false };
-    state.provider_row(provider).is_some_and(|row| row.has_trait(id))
-}
-
-fn root(state: &State, provider: ProviderId) -> Option<ProviderId> {
-    state.provider_row(provider).map(|row| row.root)
 }
 
 fn roots_of(state: &State, allocations: &Allocations) -> BTreeSet<ProviderId> {

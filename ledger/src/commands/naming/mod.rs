@@ -11,9 +11,11 @@ mod returned;
 mod whole_holding_moved;
 
 use super::plan::{Planned, allocations_after, refreshed};
+use crate::command::Via;
 use crate::event::{AllocationEvent, Event, Finding, Move, MoveState, Owner};
 use crate::ids::ConsumerUuid;
-use crate::state::{Allocations, MoveEntry, State, link_of};
+use crate::state::consumer::amount_in;
+use crate::state::{Allocation, Allocations, MoveEntry, State, link_of};
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -24,6 +26,16 @@ pub(crate) struct PlainWrite {
     pub(crate) before: Allocations,
     pub(crate) after: Allocations,
     pub(crate) owner: Owner,
+}
+
+impl PlainWrite {
+    /// Whether it gets nothing that it has not now. What counts for its link group is then no more
+    /// than before, so it may stay, and letting go is never refused.
+    fn only_lets_go(&self) -> bool {
+        let is_less =
+            |held: &Allocation| held.amount <= amount_in(&self.before, held.provider, held.class);
+        !self.after.is_empty() && self.after.iter().all(is_less)
+    }
 }
 
 /// One event to be: its kind, its consumers and the moves it changes.
@@ -38,6 +50,7 @@ pub(crate) struct Step {
 pub(crate) struct Write<'a> {
     pub(crate) state: &'a State,
     pub(crate) request_id: Option<&'a str>,
+    pub(crate) via: Via,
     /// All consumers of the write.
     pub(crate) all: &'a [PlainWrite],
     /// Those that no rule has taken yet, by their place in `all`.
@@ -49,11 +62,12 @@ pub(crate) struct Write<'a> {
 pub(crate) fn steps(
     state: &State,
     request_id: Option<&str>,
+    via: Via,
     writes: &[PlainWrite],
     new_id: &mut dyn FnMut() -> Uuid,
 ) -> Vec<Step> {
-    let mut write =
-        Write { state, request_id, all: writes, left: (0..writes.len()).collect(), new_id };
+    let left = (0..writes.len()).collect();
+    let mut write = Write { state, request_id, via, all: writes, left, new_id };
     let mut steps = Vec::new();
     returned::take(&mut write, &mut steps);
     whole_holding_moved::take(&mut write, &mut steps);
@@ -91,15 +105,14 @@ impl<'a> Write<'a> {
         }
     }
 
-    /// A consumer's plan when no rule hands it a link: unchanged it keeps its own, emptied or
-    /// overwritten it leaves its group.
+    /// A consumer's plan when no rule hands it a link: as long as it only lets go of some it keeps
+    /// its own, emptied or overwritten it leaves its group.
     fn plain(&self, write: &PlainWrite) -> Planned {
-        let same = write.before == write.after;
         Planned {
             consumer: write.consumer,
             after: write.after.clone(),
             owner: write.owner.clone(),
-            link: link_of(self.state, write.consumer).filter(|_| same),
+            link: link_of(self.state, write.consumer).filter(|_| write.only_lets_go()),
             untouched: false,
             generation: None,
         }
@@ -126,6 +139,8 @@ impl<'a> Write<'a> {
         let plan: Vec<Planned> = self.all.iter().map(|write| self.plain(write)).collect();
         let mut ended = refreshed(self.state, &plan, this);
         ended.state = state;
+        ended.alternates.clear();
+        ended.arrived &= state == MoveState::Confirmed;
         match state {
             MoveState::Confirmed => ended.source.clear(),
             MoveState::Reverted => {

@@ -95,6 +95,8 @@ fn opened(write: &mut Write<'_>, giver: &PlainWrite, receiver: &PlainWrite) -> M
         destination: Default::default(),
         owner: giver.owner.clone(),
         ended: false,
+        alternates: Vec::new(),
+        arrived: false,
     };
     let base = again.map_or(fresh.clone(), |entry| entry.this.clone());
     Move {
