@@ -138,7 +138,7 @@ fn told(groups: &[GroupExplanation]) -> Vec<SearchedGroup> {
 }
 
 /// At most so many bytes of a text, and whether there was more.
-fn cut(text: &str, most: usize) -> (String, bool) {
+pub(crate) fn cut(text: &str, most: usize) -> (String, bool) {
     let most = most.min(text.len());
     let end = (0..=most).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
     (text[..end].to_owned(), end < text.len())

@@ -4,6 +4,7 @@ use std::error::Error;
 use std::future::Future;
 use std::sync::Arc;
 
+use ledger::time::Clock;
 use ledger::{Ledger, Options};
 use projector::Projections;
 use projector::publisher::{Publisher, PublisherOptions};
@@ -35,6 +36,8 @@ pub async fn serve(config: Config) -> Result<(), Failed> {
         .await
         .map_err(|error| format!("cannot listen on {}: {error}", config.listen))?;
     let ledger = open(&config).await?;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    config.same_host_moves.record(&ledger, &clock).await?;
     let mut fatal = ledger.fatal();
     let projections = Projections::start(&ledger)?;
     let publisher = publisher(&config, &ledger)?;

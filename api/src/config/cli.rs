@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use super::SameHostMoves;
 use crate::logging::LogFormat;
 
 /// A ledger of cloud capacity that speaks the OpenStack Placement API.
@@ -75,6 +76,11 @@ pub struct ServeArgs {
     /// logged and counted [default: 3600]
     #[arg(long, value_name = "SECONDS", env = "ALLOCD_OPEN_MOVE_BOUND")]
     pub open_move_bound: Option<u32>,
+    /// What counts while a move by plain Placement calls has both sides on one provider: sum, both
+    /// (as Placement does), or max, the larger, if both calls have one X-OpenStack-Request-ID
+    /// [default: sum]
+    #[arg(long, value_enum, env = "ALLOCD_SAME_HOST_MOVES")]
+    pub same_host_moves: Option<SameHostMoves>,
     /// What to log: a level (error, warn, info, debug, trace), or a list of target=level
     /// [default: info]
     #[arg(long, value_name = "FILTER", env = "ALLOCD_LOG")]

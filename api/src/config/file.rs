@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::ConfigError;
+use super::{ConfigError, SameHostMoves};
 use crate::logging::LogFormat;
 
 /// What a file may say. An unknown name is an error: it is more likely misspelt than meant for
@@ -22,6 +22,7 @@ pub struct File {
     pub cors_allow_headers: Option<String>,
     pub max_connections: Option<usize>,
     pub open_move_bound: Option<u32>,
+    pub same_host_moves: Option<SameHostMoves>,
     pub log: Option<String>,
     pub log_format: Option<LogFormat>,
 }

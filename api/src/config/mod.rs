@@ -3,11 +3,13 @@
 
 mod cli;
 mod file;
+mod same_host_moves;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 pub use cli::{Cli, Command, ServeArgs};
+pub use same_host_moves::SameHostMoves;
 
 use crate::logging::LogFormat;
 
@@ -74,6 +76,8 @@ pub struct Config {
     pub max_connections: usize,
     /// Seconds that a move may stay open before it is a finding.
     pub open_move_bound: u32,
+    /// What counts while a move by plain Placement calls has both sides on one provider.
+    pub same_host_moves: SameHostMoves,
     /// What is logged.
     pub log: String,
     /// How log lines look.
@@ -111,6 +115,7 @@ impl Config {
                 .open_move_bound
                 .or(file.open_move_bound)
                 .unwrap_or(DEFAULT_OPEN_MOVE_BOUND),
+            same_host_moves: args.same_host_moves.or(file.same_host_moves).unwrap_or_default(),
             log: args.log.or(file.log).unwrap_or_else(|| DEFAULT_LOG.to_owned()),
             log_format: args.log_format.or(file.log_format).unwrap_or_default(),
         })
@@ -144,6 +149,7 @@ mod tests {
         assert_eq!(config.listen.to_string(), DEFAULT_LISTEN);
         assert_eq!(config.data_dir, PathBuf::from(DEFAULT_DATA_DIR));
         assert!(config.enforce_new_defaults && config.nats.is_none());
+        assert_eq!(config.same_host_moves, SameHostMoves::Sum);
     }
 
     #[test]
@@ -151,7 +157,8 @@ mod tests {
         let mut file = tempfile::NamedTempFile::new().expect("a file");
         writeln!(
             file,
-            "listen = \"127.0.0.1:1\"\ndata-dir = \"/tmp/a\"\nenforce-new-defaults = false"
+            "listen = \"127.0.0.1:1\"\ndata-dir = \"/tmp/a\"\nenforce-new-defaults = false\n\
+             same-host-moves = \"max\""
         )
         .expect("written");
         let args = ServeArgs {
@@ -163,6 +170,7 @@ mod tests {
         assert_eq!(config.listen.port(), 2);
         assert_eq!(config.data_dir, PathBuf::from("/tmp/a"));
         assert!(!config.enforce_new_defaults);
+        assert_eq!(config.same_host_moves, SameHostMoves::Max);
     }
 
     #[test]

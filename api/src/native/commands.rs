@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::events::EventBody;
 use super::media::Form;
+use super::searching;
 use crate::app::App;
 use crate::http::failure::Failure;
 use crate::http::reply::Reply;
@@ -36,7 +37,7 @@ struct Done {
 /// The refusal, in the ledger's words.
 pub async fn submit(app: &App, request: &Request) -> Result<Reply, Failure> {
     let commands = read(Form::of_body(&request.headers)?, &request.body)?;
-    let answer = app.ask(request, commands).await?;
+    let answer = searching::ask(app, request, commands).await?;
     if let Outcome::Refused { refusal, recorded_at } = &answer.outcome {
         let mut failure = refusals::native(refusal).field("sequence", answer.sequence);
         if let Some(sequence) = recorded_at {

@@ -12,7 +12,7 @@ use super::in_flight::InFlight;
 use super::media::Form;
 use crate::app::App;
 use crate::http::failure::Failure;
-use crate::http::microversion::{CANDIDATES, MAX};
+use crate::http::microversion::{CANDIDATES, MAX, Version};
 use crate::http::reply::{Reply, VERSION_HEADER};
 use crate::http::request::Request;
 use crate::placement::candidates;
@@ -40,9 +40,13 @@ pub async fn candidates(app: &App, request: &Request) -> Result<Reply, Failure> 
 /// # Errors
 /// 400.
 pub(super) fn asked(request: &Request) -> Result<Query, Failure> {
+    candidates::asked(&request.query, version(request))
+}
+
+/// The microversion whose form a candidates query has.
+pub(super) fn version(request: &Request) -> Version {
     let named = request.headers.contains_key(VERSION_HEADER);
-    let version = if named { request.version.max(CANDIDATES) } else { MAX };
-    candidates::asked(&request.query, version)
+    if named { request.version.max(CANDIDATES) } else { MAX }
 }
 
 /// Whether a request to Placement's route wants to be told why.

@@ -15,5 +15,6 @@ pub mod moves;
 pub mod orphans;
 mod page;
 pub mod providers;
+pub mod searching;
 pub mod traits;
 pub mod usages;

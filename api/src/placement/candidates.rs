@@ -12,9 +12,13 @@ use crate::query;
 use crate::query::candidates::{Candidates, Group};
 use crate::query::required::Traits;
 use http::{HeaderName, HeaderValue};
+use ledger::search::Terms;
 use projector::candidates::{
-    self as engine, CandidateIndex, GroupPolicy, NameError, Query, RootTraits, TraitCondition,
+    self as engine, CandidateIndex, GroupPolicy, HostOrder, NameError, Query, RootTraits,
+    TraitCondition,
 };
+
+use std::borrow::Cow;
 
 use super::candidates_body;
 
@@ -29,12 +33,21 @@ pub async fn list(app: &App, request: &Request) -> Result<Reply, Failure> {
     let query = asked(&request.query, request.version)?;
     let usage = if explain::is_wanted(request)? { Some(app.usages(request).await?) } else { None };
     let search = |index: &CandidateIndex| {
-        let found = engine::search(index, &query).map_err(|error| unknown(&error))?;
+        let terms = Terms::of_request(index.state(), request.global_id.as_deref());
+        let gives_back = !terms.given_back.is_empty();
+        let index = &match gives_back {
+            true => Cow::Owned(index.giving_back(&terms.given_back)),
+            false => Cow::Borrowed(index),
+        };
+        let order = HostOrder::new(terms.first, terms.last, terms.ignored);
+        let found =
+            engine::search_in_order(index, &query, &order).map_err(|error| unknown(&error))?;
         if found.is_empty() && request.past.is_none() {
             failed_searches::note(app, request, index, &query);
         }
-        // Texts are kept of how providers are, not of how they were.
-        let texts = request.past.is_none().then(|| app.summaries.of(index.state()));
+        // Texts are kept of how providers are for everybody, not of how they were.
+        let kept = request.past.is_none() && !gives_back;
+        let texts = kept.then(|| app.summaries.of(index.state()));
         let texts = texts.as_deref();
         let body = candidates_body::write(index, &found, &query, request.version, texts);
         let body = match &usage {

@@ -38,7 +38,7 @@ pub fn write(
         forms.write(&mut out, candidate);
     }
     out.extend_from_slice(b"],\"provider_summaries\":{");
-    let summaries = Summaries { view, classes: requested(view, query), version };
+    let summaries = Summaries { index, view, classes: requested(view, query), version };
     // From 1.29 on a summary is the same whatever is asked for.
     summaries.write(&mut out, &found.summaries, texts.filter(|_| version >= NESTED_CANDIDATES));
     out.extend_from_slice(b"}}");
@@ -67,6 +67,7 @@ fn requested(view: &State, query: &Query) -> Vec<ClassId> {
 }
 
 struct Summaries<'a> {
+    index: &'a CandidateIndex,
     view: &'a State,
     /// The classes asked for.
     classes: Vec<ClassId>,
@@ -84,18 +85,18 @@ impl Summaries<'_> {
             }
             first = false;
             match texts {
-                Some(texts) => texts.push(out, id, provider, || self.summary(provider)),
-                None => out.extend_from_slice(self.summary(provider).as_bytes()),
+                Some(texts) => texts.push(out, id, provider, || self.summary(id, provider)),
+                None => out.extend_from_slice(self.summary(id, provider).as_bytes()),
             }
         }
     }
 
-    fn summary(&self, provider: &Provider) -> String {
+    fn summary(&self, id: ProviderId, provider: &Provider) -> String {
         let mut out = String::with_capacity(512);
         out.push('"');
         push_uuid(&mut out, provider.uuid.0);
         out.push_str("\":{\"resources\":{");
-        self.resources(&mut out, provider);
+        self.resources(&mut out, id, provider);
         out.push('}');
         if self.version >= CANDIDATES_REQUIRED {
             self.traits(&mut out, provider);
@@ -107,14 +108,14 @@ impl Summaries<'_> {
         out
     }
 
-    fn resources(&self, out: &mut String, provider: &Provider) {
+    fn resources(&self, out: &mut String, id: ProviderId, provider: &Provider) {
         let all = self.version >= SUMMARIES_ALL_CLASSES;
         let shown =
             provider.inventories.iter().filter(|row| all || self.classes.contains(&row.class));
         for (n, row) in shown.enumerate() {
             let comma = if n > 0 { "," } else { "" };
             let name = self.view.classes().name(row.class);
-            let (capacity, used) = (row.inventory.capacity_shown(), row.held);
+            let (capacity, used) = (row.inventory.capacity_shown(), self.index.held(id, row));
             // Writing to a string cannot fail.
             let _ = write!(out, "{comma}\"{name}\":{{\"capacity\":{capacity},\"used\":{used}}}");
         }

@@ -17,6 +17,9 @@ pub(super) struct Anchors<'p> {
     /// Roots of the last sharing provider that are still to come.
     borrowers: Vec<ProviderId>,
     seen: Seen,
+    /// What the order of hosts puts first, then last; from the end.
+    first: Vec<ProviderId>,
+    last: Vec<ProviderId>,
 }
 
 impl<'p> Anchors<'p> {
@@ -27,7 +30,29 @@ impl<'p> Anchors<'p> {
             Some(Cow::Owned(set)) => Box::new(set.into_iter()),
             None => Box::new(std::iter::empty()),
         };
-        Self { plan, providers, borrowers: Vec::new(), seen: Seen::default() }
+        let backwards = |set: &RoaringBitmap| set.iter().rev().collect();
+        let (first, last) = (backwards(&plan.order.first), backwards(&plan.order.last));
+        Self { plan, providers, borrowers: Vec::new(), seen: Seen::default(), first, last }
+    }
+
+    /// The next root of a provider of the smallest set.
+    fn next_root(&mut self) -> Option<ProviderId> {
+        let index = self.plan.index;
+        loop {
+            if let Some(root) = self.borrowers.pop() {
+                return Some(root);
+            }
+            let provider = self.providers.next()?;
+            if index.sharing().is_some_and(|sharing| sharing.contains(provider)) {
+                self.borrowers = index.borrowers(provider).iter().rev().collect();
+                continue;
+            }
+            return Some(index.trees().root(provider));
+        }
+    }
+
+    fn is_new(&mut self, root: ProviderId) -> bool {
+        self.seen.add(root) && self.plan.allows_root(root)
     }
 }
 
@@ -35,23 +60,24 @@ impl Iterator for Anchors<'_> {
     type Item = ProviderId;
 
     fn next(&mut self) -> Option<ProviderId> {
-        let index = self.plan.index;
-        loop {
-            let root = match self.borrowers.pop() {
-                Some(root) => root,
-                None => {
-                    let provider = self.providers.next()?;
-                    if index.sharing().is_some_and(|sharing| sharing.contains(provider)) {
-                        self.borrowers = index.borrowers(provider).iter().rev().collect();
-                        continue;
-                    }
-                    index.trees().root(provider)
-                }
-            };
-            if self.seen.add(root) && self.plan.allows_root(root) {
+        // A host that the order names need not be among those of the set: then nothing is found
+        // there.
+        while let Some(root) = self.first.pop() {
+            if self.is_new(root) {
                 return Some(root);
             }
         }
+        while let Some(root) = self.next_root() {
+            if !self.plan.order.last.contains(root) && self.is_new(root) {
+                return Some(root);
+            }
+        }
+        while let Some(root) = self.last.pop() {
+            if self.is_new(root) {
+                return Some(root);
+            }
+        }
+        None
     }
 }
 

@@ -63,6 +63,17 @@ impl ClassColumn {
     }
 }
 
+impl ClassColumn {
+    /// Notes that a search may use what is free and this amount too, which it has anyway.
+    pub(super) fn give_back(&mut self, provider: ProviderId, row: &ProviderInventory, amount: u64) {
+        let held = row.held.saturating_sub(amount);
+        let freed = u64::from(room(&ProviderInventory { held, ..*row }));
+        // Where more is held than there is, what it has it may keep.
+        let kept = amount.min(row.held).min(u64::from(row.inventory.max_unit));
+        self.room.set(provider, u32::try_from(freed.max(kept)).unwrap_or(u32::MAX));
+    }
+}
+
 /// What a single candidate can ask at most. It never exceeds the limit of amounts, 2^31 - 1.
 fn room(row: &ProviderInventory) -> u32 {
     let free = u32::try_from(row.free().max(0)).unwrap_or(u32::MAX);

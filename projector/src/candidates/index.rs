@@ -5,8 +5,11 @@ use super::column::Column;
 use super::sets::Sets;
 use super::trees::Trees;
 use ledger::event::Event;
-use ledger::state::{AggregateId, ClassId, Provider, ProviderId, State, TraitId};
+use ledger::state::{
+    AggregateId, ClassId, GivenBack, Provider, ProviderId, ProviderInventory, State, TraitId,
+};
 use roaring::RoaringBitmap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The trait of providers that lend their inventory to the trees with which they have an
@@ -26,6 +29,8 @@ pub struct CandidateIndex {
     aggregates: Sets,
     trees: Trees,
     sharers: Column<Option<Arc<[ProviderId]>>>,
+    /// By how much less is held than the state says, for one search.
+    given_back: Arc<BTreeMap<(ProviderId, ClassId), u64>>,
 }
 
 impl CandidateIndex {
@@ -50,6 +55,29 @@ impl CandidateIndex {
             let (then, now) = (before.provider_row(id), after.provider_row(id));
             self.take_in(id, then.map(|row| &**row), now.map(|row| &**row));
         }
+    }
+
+    /// The index for one search that is given back some of what is held: a consumer in a move,
+    /// for which only the larger of both sides counts. It does not follow any more.
+    #[must_use]
+    pub fn giving_back(&self, given_back: &[GivenBack]) -> Self {
+        let mut index = self.clone();
+        let mut amounts = BTreeMap::new();
+        for given in given_back {
+            let row = self.row(given.provider).and_then(|row| row.inventory(given.class)).copied();
+            if let Some(row) = row {
+                index.class_mut(given.class).give_back(given.provider, &row, given.amount);
+                amounts.insert((given.provider, given.class), given.amount);
+            }
+        }
+        index.given_back = Arc::new(amounts);
+        index
+    }
+
+    /// What is held of an inventory as far as this search is concerned.
+    pub fn held(&self, provider: ProviderId, row: &ProviderInventory) -> u64 {
+        let given = self.given_back.get(&(provider, row.class)).copied().unwrap_or(0);
+        row.held.saturating_sub(given)
     }
 
     /// The state that the index is true of: names of classes and traits, rows of providers.

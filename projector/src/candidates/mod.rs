@@ -13,6 +13,7 @@ pub mod explain;
 mod found;
 mod index;
 mod lines;
+mod order;
 mod plan;
 mod problem;
 mod query;
@@ -23,8 +24,9 @@ mod walk;
 
 pub use found::{AmountsId, Candidate, Found};
 pub use index::CandidateIndex;
+pub use order::HostOrder;
 pub use query::{Group, GroupPolicy, NameError, Query, RootTraits, TraitCondition};
-pub use search::search;
+pub use search::{search, search_in_order};
 
 /// How many combinations one search looks at in vain before it gives up ([`Found::complete`] is
 /// then false): some requests, such as many groups on as many devices of differing traits, have

@@ -2,6 +2,7 @@
 
 use super::class::ClassColumn;
 use super::index::CandidateIndex;
+use super::order::HostOrder;
 use super::query::{Group, GroupPolicy, NameError, Query, TraitCondition};
 use ledger::ids::ProviderUuid;
 use ledger::state::{ClassId, ProviderId};
@@ -22,6 +23,7 @@ pub(super) struct Plan<'a> {
     pub(super) subtrees: Vec<Vec<usize>>,
     pub(super) nested_allowed: bool,
     pub(super) limit: usize,
+    pub(super) order: HostOrder,
 }
 
 /// One group of a [`Plan`].
@@ -80,6 +82,7 @@ impl<'a> Plan<'a> {
             subtrees: subtrees(query),
             nested_allowed: query.nested_allowed,
             limit: query.limit.unwrap_or(usize::MAX),
+            order: HostOrder::default(),
         };
         for group in &query.groups {
             match GroupPlan::new(index, group) {
@@ -104,6 +107,7 @@ impl<'a> Plan<'a> {
                 subtrees: Vec::new(),
                 nested_allowed: true,
                 limit: 1,
+                order: HostOrder::default(),
             };
             super::search::finds_something(&alone)
         })
@@ -112,6 +116,7 @@ impl<'a> Plan<'a> {
     /// Whether candidates may be anchored at a root.
     pub(super) fn allows_root(&self, root: ProviderId) -> bool {
         self.roots.as_ref().is_none_or(|roots| roots.contains(root))
+            && !self.order.ignored.contains(root)
     }
 }
 

@@ -3,6 +3,7 @@
 use super::anchors::Anchors;
 use super::found::Found;
 use super::index::CandidateIndex;
+use super::order::HostOrder;
 use super::plan::{Plan, Rule, Stop};
 use super::problem::Problem;
 use super::query::{NameError, Query};
@@ -21,10 +22,25 @@ use rustc_hash::FxHashSet;
 /// [`NameError`] if a class or trait does not exist, unless it is settled before that name's turn
 /// that nothing can be found.
 pub fn search(index: &CandidateIndex, query: &Query) -> Result<Found, NameError> {
+    search_in_order(index, query, &HostOrder::default())
+}
+
+/// The same, with some hosts first, some last and some not at all.
+///
+/// # Errors
+/// As [`search`].
+pub fn search_in_order(
+    index: &CandidateIndex,
+    query: &Query,
+    order: &HostOrder,
+) -> Result<Found, NameError> {
     let suffixes = query.groups.iter().map(|group| group.suffix.clone()).collect();
     let mut found = Found::new(suffixes);
     match Plan::new(index, query) {
-        Ok(plan) => Search::new(&plan, &mut found).run(),
+        Ok(mut plan) => {
+            plan.order.clone_from(order);
+            Search::new(&plan, &mut found).run();
+        }
         Err(Stop::Nothing) => {}
         Err(Stop::Unknown(name)) => return Err(name),
     }
@@ -77,7 +93,8 @@ impl<'p, 'f> Search<'p, 'f> {
     fn flat(&mut self, eligible: &RoaringBitmap) {
         let group = &self.plan.groups[0];
         let amounts = self.found.amounts_id(&group.amounts());
-        let fitting = eligible.iter().filter(|&id| self.plan.allows_root(id) && group.fits(id));
+        let hosts = self.plan.order.sorted(eligible);
+        let fitting = hosts.filter(|&id| self.plan.allows_root(id) && group.fits(id));
         for provider in fitting.take(self.plan.limit) {
             if !group.demands.is_empty() {
                 self.found.push_part(provider, amounts);
@@ -103,11 +120,28 @@ impl<'p, 'f> Search<'p, 'f> {
         }
     }
 
-    /// One candidate of each anchor, then a second one of each, until the limit is reached.
+    /// One candidate of each anchor, then a second one of each, until the limit is reached. Hosts
+    /// that come last do so once the others have no more.
     fn by_turns(&mut self) {
+        let mut last = Vec::new();
+        let plan = self.plan;
+        let others = Anchors::new(plan).filter(|&anchor| {
+            let is_last = plan.order.last.contains(anchor);
+            if is_last {
+                last.push(anchor);
+            }
+            !is_last
+        });
+        self.take_turns(others);
+        if !self.is_done() {
+            self.take_turns(last.into_iter());
+        }
+    }
+
+    fn take_turns(&mut self, anchors: impl Iterator<Item = ProviderId>) {
         let mut problem = Problem::default();
         let mut later = Vec::new();
-        for anchor in Anchors::new(self.plan) {
+        for anchor in anchors {
             if !problem.set_up(self.plan, anchor) {
                 continue;
             }
