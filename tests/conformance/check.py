@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Check that Placement's own HTTP tests which allocd is expected to pass do pass, and say which others do.
 
-    check.py --allocd PATH_OF_THE_BINARY [--grow] [--jobs N]
+    check.py --allocd PATH_OF_THE_BINARY [--same-host-moves sum|max] [--grow] [--jobs N]
 
 expected.txt lists gabbi files, one a line, all of whose tests pass. A failure in one of them fails this check; a
 failure in any other file does not, but a file that passes in full and is not listed is named, and with --grow added,
@@ -32,9 +32,10 @@ def grow(names):
     EXPECTED.write_text("\n".join(comment + sorted(read_expected() | set(names))) + "\n")
 
 
-def run(allocd, jobs, verbose):
+def run(allocd, same_host_moves, jobs, verbose):
     """Run all files; the report of run.py as a dict."""
-    server = f"exec {shlex.quote(str(allocd))} serve --listen 127.0.0.1:{{port}} --data-dir {{data}}"
+    server = (f"exec {shlex.quote(str(allocd))} serve --listen 127.0.0.1:{{port}} --data-dir {{data}}"
+              f" --same-host-moves {same_host_moves}")
     with tempfile.TemporaryDirectory() as scratch:
         report = pathlib.Path(scratch, "report.json")
         command = [sys.executable, str(HERE / "run.py"), "--server-cmd", server, "--jobs", str(jobs),
@@ -68,6 +69,8 @@ def passes(file):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--allocd", required=True, type=pathlib.Path, help="the server's binary")
+    parser.add_argument("--same-host-moves", choices=["sum", "max"], default="sum",
+                        help="the server's setting; the tests pass with both (default sum)")
     parser.add_argument("--grow", action="store_true", help="add further files that pass to expected.txt")
     parser.add_argument("--jobs", type=int, default=2, help="servers at a time (default 2)")
     parser.add_argument("-v", "--verbose", action="store_true", help="a line for each file as it is done")
@@ -76,7 +79,7 @@ def main():
     if not allocd.is_file():
         parser.error(f"there is no {allocd}: cargo build --workspace --bins")
 
-    report = run(allocd, options.jobs, options.verbose)
+    report = run(allocd, options.same_host_moves, options.jobs, options.verbose)
     files = {file["file"].removesuffix(".yaml"): file for file in report["files"]}
     expected = read_expected()
     unknown = sorted(expected - files.keys())

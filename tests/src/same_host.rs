@@ -36,7 +36,12 @@ pub struct Scene {
 impl Scene {
     /// The host, and nothing on it yet.
     pub fn start() -> Scene {
-        let server = Server::start();
+        Scene::with(&[])
+    }
+
+    /// The same with further arguments of the server.
+    pub fn with(arguments: &[&str]) -> Scene {
+        let server = Server::with(arguments, &[]);
         let host = topology::provider(&server.client(), "compute1", &STOCK);
         Scene { server, host }
     }
@@ -84,16 +89,36 @@ impl Scene {
 
     /// The same by Placement's calls; the answer to the claim of the destination.
     pub fn resize_by_placement(&self) -> Answer {
+        self.open_by_placement();
+        self.put_large(&self.server.client().request_id(RESIZE))
+    }
+
+    /// Boot and hand the source over by Placement's calls.
+    pub fn open_by_placement(&self) {
         let client = self.server.client();
         let boot = self.body("INSTANCE", &SMALL, None);
         self.put(&client.request_id(BOOT), &boot).expect(204);
-        let client = client.request_id(RESIZE);
         let open = json!({
             INSTANCE: self.body("INSTANCE", &[], Some(1)),
             MIGRATION: self.body("MIGRATION", &SMALL, None),
         });
-        client.post("/allocations", &open).unwrap().expect(204);
-        self.put(&client, &self.body("INSTANCE", &LARGE, None))
+        client.request_id(RESIZE).post("/allocations", &open).unwrap().expect(204);
+    }
+
+    /// Claim the larger flavor for the instance, which holds nothing, by Placement's call.
+    pub fn put_large(&self, client: &Client) -> Answer {
+        self.put(client, &self.body("INSTANCE", &LARGE, None))
+    }
+
+    /// Give the source back to the instance by Placement's call.
+    pub fn revert_by_placement(&self) -> Answer {
+        let client = self.server.client().request_id(RESIZE);
+        let generation = |consumer| books::read(&client, consumer).1;
+        let back = json!({
+            MIGRATION: self.body("MIGRATION", &[], generation(MIGRATION)),
+            INSTANCE: self.body("INSTANCE", &SMALL, generation(INSTANCE)),
+        });
+        client.post("/allocations", &back).unwrap()
     }
 
     fn put(&self, client: &Client, body: &Value) -> Answer {
