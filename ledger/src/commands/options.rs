@@ -9,6 +9,9 @@ use crate::limits;
 use crate::refusal::{Cause, PassedOver, Refusal};
 use crate::search::Searched;
 
+/// Shortages, classes and providers that are told of one option that was passed over.
+const SHORTAGES_EACH: usize = 4;
+
 /// Which option was taken and why the others were not.
 pub(super) struct Taken {
     pub(super) option: u32,
@@ -96,9 +99,21 @@ pub(super) fn pass_over(passed_over: &mut Vec<PassedOver>, option: u32, refusal:
     if passed_over.len() < limits::OPTIONS_TOLD {
         passed_over.push(PassedOver {
             option,
-            cause: refusal.cause.clone(),
-            shortages: refusal.shortages.iter().take(4).cloned().collect(),
+            cause: shortened(&refusal.cause),
+            shortages: refusal.shortages.iter().take(SHORTAGES_EACH).cloned().collect(),
         });
+    }
+}
+
+/// A cause that names no more than a few things: 32 options of many long names each would not fit
+/// into the event of the one that was taken.
+fn shortened(cause: &Cause) -> Cause {
+    match cause {
+        Cause::NoInventory { classes, providers } => Cause::NoInventory {
+            classes: classes.iter().take(SHORTAGES_EACH).cloned().collect(),
+            providers: providers.iter().take(SHORTAGES_EACH).copied().collect(),
+        },
+        cause => cause.clone(),
     }
 }
 
@@ -154,5 +169,147 @@ pub(super) fn take_first<'a>(
             ..Refusal::because(Cause::NoOptionFits)
         }),
         None => Err(Refusal::because(Cause::NoOptionFits)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::amounts::Holding;
+    use crate::command::Command;
+    use crate::commands::testing::*;
+    use crate::decide::Decided;
+    use crate::refusal::{Cause, Refusal};
+    use crate::search::Searched;
+
+    fn on(host: u128, vcpus: u32) -> Holding {
+        holding(&[(host, &[("VCPU", vcpus)])])
+    }
+
+    fn cloud() -> World {
+        (1..=3).fold(World::new(), |world, host| world.host(host, &[("VCPU", 8)]))
+    }
+
+    /// A claim of server `number` for which this was found.
+    fn found(number: u128, searched: Option<Searched>) -> Command {
+        let Command::Claim(mut it) = claim(number, &[]) else { panic!("no claim") };
+        it.candidates = Some("resources=VCPU:4".into());
+        it.searched = searched;
+        Command::Claim(it)
+    }
+
+    /// All that there was, at the sequence that the world is at.
+    fn all(world: &World, options: &[Holding]) -> Searched {
+        Searched {
+            options: options.to_vec(),
+            as_of: world.state.sequence(),
+            complete: true,
+            steps: vec!["VCPU:4: 0 left".into()],
+        }
+    }
+
+    #[track_caller]
+    fn searches_again(answer: Result<Decided, Refusal>) {
+        assert_eq!(answer.map(|_| ()).unwrap_err().cause, Cause::SearchAgain);
+    }
+
+    #[test]
+    fn a_query_has_to_be_searched_for_first() {
+        let mut world = cloud();
+        searches_again(world.try_(found(1, None)));
+        let searched = all(&world, &[on(2, 4)]);
+        world.ok(found(1, Some(searched)));
+        assert_eq!(world.holds(1), on(2, 4));
+        // Who cannot claim at all is told so without a search.
+        let refusal = world.refused(found(1, None));
+        assert_eq!(refusal.cause, Cause::HoldsAlready { consumer: consumer(1) });
+    }
+
+    #[test]
+    fn what_others_took_since_makes_a_refusal_true_and_what_they_let_go_does_not() {
+        let mut world = cloud();
+        world.ok(claim(5, &[on(1, 5)]));
+        world.ok(claim(6, &[on(2, 5)]));
+        let searched = all(&world, &[on(3, 4)]);
+        world.ok(claim(7, &[on(3, 5)]));
+        assert_eq!(world.refused(found(1, Some(searched.clone()))).cause, Cause::Capacity);
+        world.ok(release(6, false));
+        searches_again(world.try_(found(1, Some(searched))));
+        let again = all(&world, &[on(2, 4)]);
+        world.ok(found(1, Some(again)));
+        assert_eq!(world.holds(1), on(2, 4));
+    }
+
+    #[test]
+    fn nothing_found_is_told_with_its_steps_unless_there_is_room_since() {
+        let mut world = cloud();
+        world.ok(claim(5, &[on(1, 5)]));
+        let nothing = all(&world, &[]);
+        let Cause::NoCandidate { query, steps } =
+            world.refused(found(1, Some(nothing.clone()))).cause
+        else {
+            panic!("another cause")
+        };
+        assert_eq!((query.as_str(), steps.len()), ("resources=VCPU:4", 1));
+        world.ok(shrink(1, "VCPU", 16));
+        searches_again(world.try_(found(1, Some(nothing))));
+    }
+
+    #[test]
+    fn a_list_cut_short_makes_no_refusal_true_once_anything_happened() {
+        let mut world = cloud();
+        let part = Searched { complete: false, ..all(&world, &[on(3, 4)]) };
+        world.ok(claim(7, &[on(3, 5)]));
+        searches_again(world.try_(found(1, Some(part))));
+        let part = Searched { complete: false, ..all(&world, &[on(3, 4)]) };
+        assert_eq!(world.refused(found(1, Some(part))).cause, Cause::Capacity);
+    }
+
+    /// What the source holds is given back to a search: if it changed since, search again.
+    #[test]
+    fn a_move_that_changed_since_the_search_is_searched_for_again() {
+        let mut world = World::new().host(1, &[("VCPU", 4)]);
+        world.ok(claim(1, &[on(1, 2)]));
+        let before = all(&world, &[]);
+        world.ok(to_migration(1, 9));
+        searches_again(world.try_(found(1, Some(before))));
+        let now = all(&world, &[on(1, 4)]);
+        world.ok(found(1, Some(now)));
+        assert_eq!(world.held(1, "VCPU"), 4);
+    }
+
+    /// A search sees the state before the list that its command is in.
+    #[test]
+    fn what_a_list_itself_changed_is_no_reason_to_search_again() {
+        let mut world = cloud();
+        world.ok(claim(5, &[on(1, 5)]));
+        let nothing = all(&world, &[]);
+        let refusal = world.list(&[release(5, false), found(1, Some(nothing))]).map(|_| ());
+        assert!(matches!(refusal.unwrap_err().cause, Cause::NoCandidate { .. }));
+    }
+
+    #[test]
+    fn options_beside_a_query_are_refused() {
+        let mut world = cloud();
+        let Command::Claim(mut it) = found(1, Some(all(&world, &[on(1, 4)]))) else { panic!() };
+        it.options = vec![on(1, 4)];
+        assert!(matches!(world.refused(Command::Claim(it)).cause, Cause::Malformed { .. }));
+        assert!(matches!(world.refused(claim(1, &[])).cause, Cause::Malformed { .. }));
+    }
+
+    /// However long the reasons are, the option that fits is taken.
+    #[test]
+    fn reasons_are_bounded() {
+        let mut world = cloud();
+        let name = |number: usize| format!("CUSTOM_{number:0>248}");
+        for number in 0..100 {
+            let name = name(number);
+            world.ok(Command::CreateResourceClass(crate::command::Named { name }));
+        }
+        let much: Holding = [(provider(1), (0..100).map(|n| (name(n), 1)).collect())].into();
+        let mut options = vec![much; 40];
+        options.push(on(2, 1));
+        let decided = world.ok(claim(1, &options));
+        let bytes = decided.events[0].encode_body().unwrap().len();
+        assert!(bytes < 100_000, "{bytes} bytes");
     }
 }
