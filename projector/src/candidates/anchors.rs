@@ -68,7 +68,7 @@ impl Iterator for Anchors<'_> {
             }
         }
         while let Some(root) = self.next_root() {
-            if !self.plan.order.last.contains(root) && self.is_new(root) {
+            if !self.plan.order.is_last(root) && self.is_new(root) {
                 return Some(root);
             }
         }

@@ -8,7 +8,7 @@ use roaring::RoaringBitmap;
 pub struct HostOrder {
     /// These come before all others.
     pub first: RoaringBitmap,
-    /// These come after all others.
+    /// These come after all others, unless they come first.
     pub last: RoaringBitmap,
     /// Nothing is found on these.
     pub ignored: RoaringBitmap,
@@ -26,6 +26,11 @@ impl HostOrder {
             last: last.into_iter().collect(),
             ignored: ignored.into_iter().collect(),
         }
+    }
+
+    /// Whether a host comes after all others.
+    pub(super) fn is_last(&self, host: ProviderId) -> bool {
+        self.last.contains(host) && !self.first.contains(host)
     }
 
     /// Providers of a set that are hosts themselves, in this order.

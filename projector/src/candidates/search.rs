@@ -126,7 +126,7 @@ impl<'p, 'f> Search<'p, 'f> {
         let mut last = Vec::new();
         let plan = self.plan;
         let others = Anchors::new(plan).filter(|&anchor| {
-            let is_last = plan.order.last.contains(anchor);
+            let is_last = plan.order.is_last(anchor);
             if is_last {
                 last.push(anchor);
             }

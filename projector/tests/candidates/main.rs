@@ -3,6 +3,7 @@
 
 mod cases;
 mod explain;
+mod given_back;
 mod limits;
 mod names;
 mod oracle;

@@ -4,9 +4,9 @@ use super::{consumer, holding, make_provider, provider};
 use ledger::amounts::{Holding, Inventory};
 use ledger::command::{
     ChangeInventories, Claim, Command, Confirm, ConsumerWrite, CreateProvider, DeleteProvider,
-    DoubleUp, GenerationCheck, InventoryChange, MoveKind, MoveToMigration, Named, ParentChange,
-    Release, RenameResourceClass, ReplaceAllocations, Reschedule, Resize, Revert, SetTraits,
-    UpdateProvider, Via,
+    DoubleUp, Fail, GenerationCheck, HostChanged, InventoryChange, MoveKind, MoveToMigration,
+    Named, ParentChange, Release, RenameResourceClass, ReplaceAllocations, Reschedule, Resize,
+    Revert, SetTraits, UpdateProvider, Via,
 };
 use ledger::state::State;
 use proptest::prelude::*;
@@ -63,7 +63,17 @@ pub fn commands(step: &Step, state: &State) -> Vec<Command> {
             max_attempts: 2,
         })],
         6 => vec![Command::DoubleUp(DoubleUp { consumer: who, kind, options: vec![wanted] })],
-        7 | 8 => vec![Command::Confirm(Confirm { consumer: who, move_id: None })],
+        7 => vec![Command::Confirm(Confirm { consumer: who, move_id: None })],
+        8 if step.variant < 2 => vec![Command::HostChanged(HostChanged {
+            consumer: who,
+            move_id: None,
+            host: provider(step.on),
+        })],
+        8 => vec![Command::Fail(Fail {
+            consumer: who,
+            move_id: None,
+            reason: "no such image".into(),
+        })],
         9 => vec![Command::Revert(Revert { consumer: who, move_id: None, reason: None })],
         10 => vec![Command::Reschedule(Reschedule {
             consumer: who,
