@@ -6,6 +6,7 @@ mod candidates;
 mod capacity_commands;
 mod cloud;
 mod determinism;
+mod failed_moves;
 mod inventories;
 mod leaks;
 mod lists;
