@@ -146,13 +146,12 @@ fn queries_are_answered_as_gets_are() {
     let scene = Scene::start();
     scene.asker.command("claim", &[], &scene.claim("a", 3)).ok();
     let (id, host) = (uuid("a"), &scene.host);
-    let same: [(&str, Value, String); 11] = [
+    let same: [(&str, Value, String); 10] = [
         ("consumer", json!({"id": id}), format!("/ledger/v1/consumers/{id}")),
         ("consumer_history", json!({"id": id}), format!("/ledger/v1/consumers/{id}/history")),
         ("provider_usages", json!({"id": host}), format!("/resource_providers/{host}/usages")),
         ("usages", json!({"project": "p"}), "/ledger/v1/usages?project=p".into()),
         ("show_usages", json!({"project_id": "p"}), "/usages?project_id=p".into()),
-        ("orphans", json!({}), "/ledger/v1/orphans".into()),
         ("moves", json!({"live": true}), "/ledger/v1/moves?live=true".into()),
         ("fits", json!({"resources": "VCPU:1"}), "/ledger/v1/fits?resources=VCPU:1".into()),
         (
