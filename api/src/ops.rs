@@ -164,8 +164,8 @@ fn general(app: &App) -> String {
     let (recorded, left_out) = app.failed_searches.counts();
     if let Some(status) = app.buckets.as_ref().map(Buckets::status) {
         let (lag, repairs) = (status.lag, status.repairs);
-        gauge(&mut out, "allocd_buckets_lag", "Durable events that the buckets lack.", lag);
-        gauge(&mut out, "allocd_buckets_repairs", "Times a bucket was made right.", repairs);
+        gauge(&mut out, "allocd_nats_buckets_lag", "Durable events that the buckets lack.", lag);
+        gauge(&mut out, "allocd_nats_buckets_repairs", "Times a bucket was made right.", repairs);
     }
     if let Some(status) = app.nats.as_ref().map(|board| board.status()) {
         let connected = u64::from(status.connected);

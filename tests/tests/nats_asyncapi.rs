@@ -60,7 +60,7 @@ fn the_document_says_what_is_sent() {
     let open = json!({"consumer": uuid("I"), "migration": uuid("M"), "kind": "migration"});
     fits(&document, "done", &asker.command("move_to_migration", &[], &open));
     fits(&document, "done", &asker.command("claim", &[], &claim(&two, 2)));
-    fits(&document, "answer", &asker.query("usages", &json!({"project_id": "p"})));
+    fits(&document, "answer", &asker.query("usages", &json!({"project": "p"})));
     fits(&document, "failed", &asker.query("fly", &json!({})));
     let at = [("Ledger-At", "3")];
     fits(&document, "answer", &asker.ask("alloc.v1.query.providers", &at, b""));

@@ -86,10 +86,10 @@ fn messagepack_is_answered_with_messagepack() {
     assert_eq!(reply.header("Content-Type"), Some("application/msgpack"));
     let done: Value = rmp_serde::from_slice(&reply.body).unwrap();
     assert_eq!(done["events"][0]["body"]["consumers"][0]["consumer"], uuid("a"));
-    let packed = rmp_serde::to_vec_named(&json!({"project_id": "p"})).unwrap();
+    let packed = rmp_serde::to_vec_named(&json!({"project": "p"})).unwrap();
     let usages = scene.asker.ask("alloc.v1.query.usages", &form, &packed).ok();
     let usages: Value = rmp_serde::from_slice(&usages.body).unwrap();
-    assert_eq!(usages["usages"]["INSTANCE"]["VCPU"], 2);
+    assert_eq!(usages["types"]["INSTANCE"]["classes"]["VCPU"]["held"], 2);
     scene.ends_well();
 }
 
@@ -146,11 +146,12 @@ fn queries_are_answered_as_gets_are() {
     let scene = Scene::start();
     scene.asker.command("claim", &[], &scene.claim("a", 3)).ok();
     let (id, host) = (uuid("a"), &scene.host);
-    let same: [(&str, Value, String); 9] = [
+    let same: [(&str, Value, String); 10] = [
         ("consumer", json!({"id": id}), format!("/ledger/v1/consumers/{id}")),
         ("consumer_history", json!({"id": id}), format!("/ledger/v1/consumers/{id}/history")),
         ("provider_usages", json!({"id": host}), format!("/resource_providers/{host}/usages")),
-        ("usages", json!({"project_id": "p"}), "/usages?project_id=p".into()),
+        ("usages", json!({"project": "p"}), "/ledger/v1/usages?project=p".into()),
+        ("show_usages", json!({"project_id": "p"}), "/usages?project_id=p".into()),
         ("moves", json!({"live": true}), "/ledger/v1/moves?live=true".into()),
         ("fits", json!({"resources": "VCPU:1"}), "/ledger/v1/fits?resources=VCPU:1".into()),
         (

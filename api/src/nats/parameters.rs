@@ -2,7 +2,8 @@
 //!
 //! A query is called as its operation is in the metrics, without `ledger_`, `list_` and `show_`:
 //! `usages`, `candidates`, `fits`, `consumer`, `moves`. Where Placement and the ledger have a list
-//! of the same name, it is the ledger's. New routes are thus queries at once.
+//! of the same name, it is the ledger's; Placement's goes by its whole name (`list_traits`,
+//! `show_usages`). New routes are thus queries at once.
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value};
@@ -56,7 +57,7 @@ fn find(name: &str) -> Option<&'static [&'static str]> {
         });
         found.map(|(_, path)| path)
     };
-    of("ledger_").or_else(|| of("list_")).or_else(|| of("show_"))
+    ["ledger_", "list_", "show_", ""].into_iter().find_map(of)
 }
 
 /// Whether an answer ends: the stream of events does not.
@@ -110,7 +111,7 @@ mod tests {
     fn queries_are_the_routes_that_read() {
         let got = |path: &str, query: &str| Ok((path.to_owned(), query.to_owned()));
         assert_eq!(
-            asked("usages", json!({"project_id": "a b"})),
+            asked("show_usages", json!({"project_id": "a b"})),
             got("/usages", "project%5Fid=a%20b")
         );
         assert_eq!(asked("consumer", json!({"id": "x/y"})), got("/ledger/v1/consumers/x%2Fy", ""));
@@ -119,6 +120,7 @@ mod tests {
             got("/allocation_candidates", "limit=3")
         );
         assert_eq!(asked("traits", json!({})), got("/ledger/v1/traits", ""));
+        assert_eq!(asked("list_traits", json!({})), got("/traits", ""));
         assert_eq!(
             asked("explain", json!({"a": [1, true]})),
             got("/ledger/v1/explain/candidates", "a=1&a=true")
