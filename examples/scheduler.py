@@ -3,9 +3,9 @@
 
     scheduler.py --nats nats://127.0.0.1:4222 --servers 3
 
-It asks for candidates, hands them to the ledger as an ordered list of options, and takes what the
-ledger chose: two schedulers never race, and nobody loops on conflicts. Then it resizes each server
-(the ledger tries its own host first) and confirms. Prints a line of JSON for each step.
+It names a query, and the ledger searches, chooses and claims in one step: two schedulers never race,
+and nobody loops on conflicts. Then it resizes each server (the ledger tries its own host first, and
+keeps alternates) and confirms. Prints a line of JSON for each step.
 """
 
 import argparse
@@ -15,52 +15,33 @@ import uuid
 
 import nats
 
-from ledger import Refused, command, query
-
-
-def options(found):
-    """The candidates of an answer as options of a command."""
-    return [
-        {provider: dict(part["resources"]) for provider, part in request["allocations"].items()}
-        for request in found["allocation_requests"]
-    ]
+from ledger import command
 
 
 def tell(step, server, answer):
     """Print what happened."""
-    first = answer["events"][0]
     print(json.dumps({
         "step": step,
         "server": server,
-        "sequence": first["header"]["sequence"],
-        "kind": first["header"]["kind"],
-        "option": first["body"].get("option"),
+        "sequence": answer["sequence"],
+        "kinds": [event["header"]["kind"] for event in answer["events"]],
     }), flush=True)
 
 
 async def claim(nc, server, vcpus):
-    """Claim room for a new server on the best host that has it."""
-    found = await query(nc, "candidates", resources=f"VCPU:{vcpus}", limit=100)
+    """Claim room for a new server on the first host that has it."""
     return await command(nc, "claim", {
         "consumer": server, "project_id": "example", "user_id": "example",
-        "consumer_type": "INSTANCE", "options": options(found),
+        "consumer_type": "INSTANCE", "candidates": f"resources=VCPU:{vcpus}",
     }, key=f"claim-{server}")
 
 
 async def resize(nc, server, vcpus):
-    """Move a server to another size: its holding goes to a migration, and it claims anew."""
-    found = await query(nc, "candidates", resources=f"VCPU:{vcpus}", limit=100)
-    await command(nc, "move_to_migration", {
+    """Open the move to another size and claim its destination."""
+    return await command(nc, "resize", {
         "consumer": server, "migration": str(uuid.uuid4()), "kind": "resize",
-    }, key=f"resize-{server}-open")
-    try:
-        return await command(nc, "claim", {
-            "consumer": server, "project_id": "example", "user_id": "example",
-            "consumer_type": "INSTANCE", "options": options(found),
-        }, key=f"resize-{server}-claim")
-    except Refused:
-        await command(nc, "revert", {"consumer": server, "reason": "no room"}, key=f"resize-{server}-revert")
-        raise
+        "candidates": f"resources=VCPU:{vcpus}",
+    }, key=f"resize-{server}")
 
 
 async def main():

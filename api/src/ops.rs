@@ -82,6 +82,7 @@ fn view(health: &ViewHealth) -> Value {
         "lag": health.lag,
         "paused": health.paused,
         "stopped": health.stopped,
+        "stopped_at": health.stopped_at,
     })
 }
 

@@ -4,11 +4,13 @@ mod add_inventory;
 mod letting_go;
 mod quota;
 mod retire;
+mod skip_event;
 
 pub use add_inventory::AddInventory;
 pub use letting_go::{ReleaseAndReserve, ReleasePart};
 pub use quota::{Limit, SetQuota};
 pub use retire::{Retire, Unretire, WhichProviders};
+pub use skip_event::SkipEvent;
 
 use crate::amounts::{Holding, Inventory};
 use crate::ids::{ConsumerUuid, MoveId, ProviderUuid};
@@ -80,6 +82,8 @@ pub enum Command {
     SetQuota(SetQuota),
     /// Change an option that decisions depend on.
     ChangeSettings(ChangeSettings),
+    /// Let a view that has stopped at an event go on behind it.
+    SkipEvent(SkipEvent),
     /// Put on record that a search found nothing. The server's own: nobody sends it.
     #[serde(skip_deserializing)]
     NoteFailedSearch(crate::event::SearchFailed),
@@ -642,6 +646,7 @@ impl Command {
             Self::Unretire(_) => "unretire",
             Self::SetQuota(_) => "set_quota",
             Self::ChangeSettings(_) => "change_settings",
+            Self::SkipEvent(_) => "skip_event",
             Self::NoteFailedSearch(_) => "note_failed_search",
         }
     }

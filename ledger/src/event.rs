@@ -153,6 +153,8 @@ events! {
     Answered(Answered) = 1,
     /// An option that decisions depend on changed.
     SettingsChanged(Settings) = 1,
+    /// A view that had stopped at an event was let go on behind it.
+    EventSkipped(EventSkipped) = 1,
     /// The private part of a record was erased.
     Erased(Erased) = 1,
 }
@@ -730,6 +732,17 @@ pub struct Settings {
     /// What a plain claim of the destination beside its source on one provider counts.
     #[serde(default)]
     pub same_host_moves: SameHostMoves,
+}
+
+/// See [`Event::EventSkipped`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EventSkipped {
+    /// The view.
+    pub view: String,
+    /// The event that it had stopped at.
+    pub sequence: u64,
+    /// Why.
+    pub reason: String,
 }
 
 /// See [`Event::Erased`].

@@ -125,6 +125,17 @@ pub enum ProjectionError {
     Log(#[from] LogError),
 }
 
+impl ProjectionError {
+    /// The event that could not be folded, as far as that is known; none: the log was at fault.
+    pub fn sequence(&self) -> Option<u64> {
+        match self {
+            Self::Event { sequence, .. } | Self::Contradiction { sequence, .. } => Some(*sequence),
+            Self::Gap { at, .. } | Self::Panicked { at, .. } => Some(at + 1),
+            Self::Log(_) => None,
+        }
+    }
+}
+
 /// A view folded from the first record to `target`, whatever `Self::from_state` would say: what a
 /// live view must equal at that sequence (invariant 7).
 ///

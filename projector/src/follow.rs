@@ -3,17 +3,28 @@
 use crate::fold::{Batch, Projection, ProjectionError, READ_RECORDS, apply_records};
 use crate::published::Published;
 use ledger::Ledger;
+use ledger::event::Event;
 use parking_lot::Mutex;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use tokio::sync::Notify;
 
 /// What readers and the follower share of one view.
 pub(crate) struct Shared<P> {
     pub(crate) published: Published<P>,
     pub(crate) paused: AtomicBool,
-    pub(crate) stopped: Mutex<Option<String>>,
+    pub(crate) stopped: Mutex<Option<Stopped>>,
+}
+
+/// Why and where a view has stopped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stopped {
+    /// The event that it could not fold, as far as that is known.
+    pub(crate) at: Option<u64>,
+    /// Why.
+    pub(crate) why: String,
 }
 
 impl<P: Projection> Shared<P> {
@@ -27,7 +38,7 @@ impl<P: Projection> Shared<P> {
 
     fn stop(&self, error: &ProjectionError) {
         tracing::error!(view = P::NAME, %error, "the view has stopped; the ledger goes on");
-        *self.stopped.lock() = Some(error.to_string());
+        *self.stopped.lock() = Some(Stopped { at: error.sequence(), why: error.to_string() });
     }
 }
 
@@ -37,11 +48,17 @@ pub(crate) trait Follower: Send {
     fn advance(&mut self, ledger: &Ledger, durable: u64) -> bool;
 }
 
+/// Where the first view comes from.
+type First<P> = crossbeam_channel::Receiver<Result<P, ProjectionError>>;
+
 /// A view that is built in a thread of its own and then follows.
 pub(crate) struct Follow<P> {
     shared: Arc<Shared<P>>,
+    wake: Arc<Notify>,
     view: Option<P>,
-    first: crossbeam_channel::Receiver<Result<P, ProjectionError>>,
+    /// While it has stopped: up to which event it was looked whether it may go on.
+    looked: u64,
+    first: First<P>,
     builder: Option<JoinHandle<()>>,
 }
 
@@ -50,10 +67,16 @@ impl<P: Projection> Follow<P> {
     pub(crate) fn start(
         ledger: &Ledger,
         shared: &Arc<Shared<P>>,
-        wake: Arc<tokio::sync::Notify>,
+        wake: Arc<Notify>,
     ) -> std::io::Result<Self> {
+        let (first, builder) = Self::build(ledger, &wake)?;
+        let shared = Arc::clone(shared);
+        Ok(Self { shared, wake, view: None, looked: 0, first, builder: Some(builder) })
+    }
+
+    fn build(ledger: &Ledger, wake: &Arc<Notify>) -> std::io::Result<(First<P>, JoinHandle<()>)> {
         let (send, first) = crossbeam_channel::bounded(1);
-        let ledger = ledger.clone();
+        let (ledger, wake) = (ledger.clone(), Arc::clone(wake));
         let builder =
             std::thread::Builder::new().name(format!("view-{}", P::NAME)).spawn(move || {
                 let built = guarded(0, || P::from_state(&ledger.view(), &*ledger.reader()));
@@ -61,7 +84,32 @@ impl<P: Projection> Follow<P> {
                 let _ = send.send(built);
                 wake.notify_one();
             })?;
-        Ok(Self { shared: Arc::clone(shared), view: None, first, builder: Some(builder) })
+        Ok((first, builder))
+    }
+
+    /// Where the view has stopped: whether it was put on record since that this event may be passed
+    /// over (J17). Then the view is made anew from the ledger's state, which has everything in it.
+    fn go_on(&mut self, ledger: &Ledger, durable: u64) -> Result<(), ProjectionError> {
+        let Some(stopped) = self.shared.stopped.lock().clone() else { return Ok(()) };
+        let from = self.looked.max(stopped.at.unwrap_or(durable)) + 1;
+        let records = match from <= durable {
+            true => ledger.reader().read(from, READ_RECORDS)?,
+            false => return Ok(()),
+        };
+        self.looked = records.last().map_or(self.looked, |record| record.header.sequence);
+        let allowed = records.iter().filter(|record| record.header.kind == "EventSkipped");
+        let ours = |event| match event {
+            Event::EventSkipped(it) => it.view == P::NAME && Some(it.sequence) == stopped.at,
+            _ => false,
+        };
+        if allowed.filter_map(|record| record.event().ok()).any(ours) {
+            tracing::warn!(view = P::NAME, event = ?stopped.at, "passed over, as is on record");
+            if let Ok((first, builder)) = Self::build(ledger, &self.wake) {
+                (self.first, self.builder, self.view) = (first, Some(builder), None);
+                *self.shared.stopped.lock() = None;
+            }
+        }
+        Ok(())
     }
 
     fn rests(&self) -> bool {
@@ -111,6 +159,9 @@ impl<P> Drop for Follow<P> {
 
 impl<P: Projection> Follower for Follow<P> {
     fn advance(&mut self, ledger: &Ledger, durable: u64) -> bool {
+        if let Err(error) = self.go_on(ledger, durable) {
+            tracing::error!(view = P::NAME, %error, "it cannot be looked whether the view may go on");
+        }
         if self.rests() {
             return false;
         }
@@ -158,4 +209,123 @@ fn guarded<T>(
             .unwrap_or_else(|| "a panic without words".to_owned());
         Err(ProjectionError::Panicked { at, what })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::UsageView;
+    use ledger::command::{Command, Named, SkipEvent};
+    use ledger::log::LogReader;
+    use ledger::stamp::{Actor, Stamp};
+    use ledger::state::State;
+    use ledger::time::{Clock, Timestamp};
+    use ledger::{Options, Outcome};
+
+    /// A view that cannot fold the making of one trait.
+    #[derive(Clone)]
+    struct Fragile(u64);
+
+    const POISON: &str = "CUSTOM_POISON";
+
+    impl Projection for Fragile {
+        const NAME: &'static str = "fragile";
+
+        fn from_state(state: &Arc<State>, _: &dyn LogReader) -> Result<Self, ProjectionError> {
+            Ok(Self(state.sequence()))
+        }
+
+        fn sequence(&self) -> u64 {
+            self.0
+        }
+
+        fn apply(&mut self, batch: &Batch<'_>) -> Result<(), ProjectionError> {
+            for (header, event) in batch.after(self.0)? {
+                if matches!(event, Event::TraitCreated(it) if it.name == POISON) {
+                    let what = "poison".to_owned();
+                    return Err(ProjectionError::Contradiction { sequence: header.sequence, what });
+                }
+                self.0 = header.sequence;
+            }
+            Ok(())
+        }
+    }
+
+    struct Still;
+
+    impl Clock for Still {
+        fn now(&self) -> Timestamp {
+            Timestamp::from_micros(1)
+        }
+    }
+
+    fn submit(ledger: &Ledger, command: Command) -> u64 {
+        let stamp = Stamp {
+            seed: rand::random(),
+            received_at: Timestamp::from_micros(1),
+            actor: Actor { user: "operator".into(), ..Actor::default() },
+            request_id: None,
+            command_id: None,
+        };
+        let answer = ledger.submit_blocking(vec![command], stamp).expect("an answer");
+        assert!(matches!(answer.outcome, Outcome::Accepted { .. }), "{:?}", answer.outcome);
+        answer.sequence
+    }
+
+    fn make_trait(ledger: &Ledger, name: &str) -> u64 {
+        submit(ledger, Command::CreateTrait(Named { name: name.into() }))
+    }
+
+    fn skip(view: &str, sequence: u64) -> Command {
+        let reason = "a defect of the view".into();
+        Command::SkipEvent(SkipEvent { view: view.into(), sequence, reason })
+    }
+
+    /// Case J17: a view that cannot fold an event stops there with its cause, others go on, and it
+    /// goes on itself only once somebody put that on record.
+    #[test]
+    fn j17_a_view_stops_at_a_poison_event_and_passes_over_it_only_on_record() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let options = Options { min_free_bytes: 0, ..Options::default() };
+        let ledger = Ledger::open(dir.path(), options, Arc::new(Still), [7; 16]).expect("a ledger");
+        let (fragile, usage) = (Shared::<Fragile>::new(), Shared::<UsageView>::new());
+        let wake = Arc::new(Notify::new());
+        let mut followers: [Box<dyn Follower>; 2] = [
+            Box::new(Follow::start(&ledger, &fragile, Arc::clone(&wake)).expect("a thread")),
+            Box::new(Follow::start(&ledger, &usage, wake).expect("a thread")),
+        ];
+        let at = || fragile.published.newest().map(|view| view.sequence());
+        let stopped = || fragile.stopped.lock().clone().map(|stopped| stopped.at);
+        let mut until = |what: &str, so: &dyn Fn() -> bool| {
+            let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+            while !so() {
+                assert!(std::time::Instant::now() < deadline, "not in 60 seconds: {what}");
+                followers.iter_mut().for_each(|it| {
+                    it.advance(&ledger, ledger.view().sequence());
+                });
+            }
+        };
+        until("the views are there", &|| at().is_some());
+        let before = make_trait(&ledger, "CUSTOM_A");
+        until("the view follows", &|| at() == Some(before));
+        let poison = make_trait(&ledger, POISON);
+        let after = make_trait(&ledger, "CUSTOM_B");
+        until("it stops there", &|| stopped() == Some(Some(poison)));
+        let seen = || usage.published.newest().map(|view| view.sequence());
+        until("the other one goes on", &|| seen() == Some(after));
+        assert_eq!(at(), Some(before), "it serves what it has");
+        // Neither another view's nor another event's leave is its own.
+        submit(&ledger, skip("usage", poison));
+        let not_ours = submit(&ledger, skip("fragile", before));
+        until("all is seen", &|| seen() == Some(not_ours));
+        assert_eq!((at(), stopped()), (Some(before), Some(Some(poison))));
+        let leave = submit(&ledger, skip("fragile", poison));
+        until("it goes on", &|| at() == Some(leave));
+        assert_eq!(stopped(), None);
+        let reader = ledger.reader();
+        let actor = reader.private(leave).expect("readable").expect("there").actor();
+        assert_eq!(actor.expect("an actor").user, "operator");
+        drop(followers);
+        ledger.close();
+    }
 }

@@ -57,6 +57,8 @@ pub struct ViewHealth {
     pub paused: bool,
     /// Why it has stopped. It goes on serving what it has, and says as of when that is.
     pub stopped: Option<String>,
+    /// The event that it has stopped at. `skip_event` lets it go on behind it.
+    pub stopped_at: Option<u64>,
 }
 
 impl Projections {
@@ -181,12 +183,14 @@ impl Drop for Inner {
 
 fn health<P: Projection>(shared: &Shared<P>, durable: u64) -> ViewHealth {
     let sequence = shared.published.newest().map(|view| view.sequence());
+    let stopped = shared.stopped.lock().clone();
     ViewHealth {
         view: P::NAME,
         sequence,
         lag: durable.saturating_sub(sequence.unwrap_or(0)),
         paused: shared.paused.load(Ordering::Acquire),
-        stopped: shared.stopped.lock().clone(),
+        stopped: stopped.as_ref().map(|stopped| stopped.why.clone()),
+        stopped_at: stopped.and_then(|stopped| stopped.at),
     }
 }
 

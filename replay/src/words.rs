@@ -33,6 +33,9 @@ pub(crate) fn event_words(event: &Event, names: &Names) -> String {
         Event::InventoryChanged(body) => {
             format!("{} {}", names.provider(body.provider), inventories_words(&body.changes))
         }
+        Event::EventSkipped(body) => {
+            format!("view {} passes over event {}: {}", body.view, body.sequence, body.reason)
+        }
         Event::QuotaChanged(body) => {
             let whose = body
                 .project_id

@@ -2,7 +2,8 @@
 //! as over HTTP.
 #![allow(clippy::unwrap_used, missing_docs)]
 
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use async_nats::ConnectOptions;
 use serde_json::{Value, json};
@@ -235,6 +236,36 @@ fn the_service_comes_back_whenever_the_broker_does() {
     }
     asker.query("moves", &json!({})).ok();
     scene.ends_well();
+}
+
+/// Two ledgers on one broker: the second does not take the first one's commands, and says why.
+#[test]
+fn another_ledgers_commands_are_not_taken() {
+    let scene = Scene::start();
+    scene.asker.query("moves", &json!({})).ok();
+    let mut other = Server::with(&["--nats", &scene.nats.url()], &[]);
+    let service =
+        |server: &Server| server.client().get("/readyz").unwrap().json()["service"].clone();
+    let deadline = Instant::now() + BACK;
+    while !service(&other)["fault"].to_string().contains("same subjects") {
+        assert!(Instant::now() < deadline, "{}", service(&other));
+        thread::sleep(Duration::from_millis(50));
+    }
+    for number in 0..20 {
+        let name = format!("c{number}");
+        scene.asker.command("claim", &[], &scene.claim(&name, 1)).error();
+    }
+    assert_eq!(service(&scene.server)["connected"], true);
+    let head = other.client().read("/ledger/v1/events?limit=1")["sequence"].clone();
+    assert_eq!(head, 1, "the other ledger was given a command");
+    // It serves once the first is gone.
+    let mut scene = scene;
+    assert!(scene.server.terminate().success(), "a clean stop");
+    while service(&other)["connected"] != true {
+        assert!(Instant::now() < deadline, "{}", service(&other));
+        thread::sleep(Duration::from_millis(50));
+    }
+    assert!(other.terminate().success(), "a clean stop");
 }
 
 #[test]

@@ -77,6 +77,12 @@ impl File {
 pub fn read(path: &Path) -> Result<File, ConfigError> {
     let text = std::fs::read_to_string(path)
         .map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
-    toml::from_str(&text)
-        .map_err(|source| ConfigError::File { path: path.to_owned(), source: Box::new(source) })
+    toml::from_str(&text).map_err(|error: toml::de::Error| {
+        let before = error.span().and_then(|span| text.get(..span.start));
+        ConfigError::File {
+            path: path.to_owned(),
+            line: before.map_or(1, |before| before.matches('\n').count() + 1),
+            what: error.message().to_owned(),
+        }
+    })
 }

@@ -40,13 +40,15 @@ pub enum ConfigError {
         /// What the operating system said.
         source: std::io::Error,
     },
-    /// The file is not what is expected.
-    #[error("the configuration file {path} cannot be used: {source}")]
+    /// The file is not what is expected. The line itself is not shown: it may hold a secret.
+    #[error("the configuration file {path} cannot be used: line {line}: {what}")]
     File {
         /// The file.
         path: PathBuf,
-        /// Where and why.
-        source: Box<toml::de::Error>,
+        /// Where.
+        line: usize,
+        /// Why.
+        what: String,
     },
     /// A value that cannot be.
     #[error("{name} cannot be {value:?}: {reason}")]
@@ -205,6 +207,15 @@ mod tests {
         let mut file = tempfile::NamedTempFile::new().expect("a file");
         writeln!(file, "lisen = \"127.0.0.1:1\"").expect("written");
         let bad = ServeArgs { config: Some(file.path().to_owned()), ..ServeArgs::default() };
-        assert!(matches!(Config::resolve(bad), Err(ConfigError::File { .. })));
+        assert!(matches!(Config::resolve(bad), Err(ConfigError::File { line: 1, .. })));
+    }
+
+    #[test]
+    fn a_mistake_in_the_file_shows_no_secret() {
+        let mut file = tempfile::NamedTempFile::new().expect("a file");
+        writeln!(file, "listen = \"127.0.0.1:1\"\nnats-password = \"hush\" hush").expect("written");
+        let bad = ServeArgs { config: Some(file.path().to_owned()), ..ServeArgs::default() };
+        let told = Config::resolve(bad).expect_err("malformed").to_string();
+        assert!(told.contains("line 2") && !told.contains("hush"), "{told}");
     }
 }

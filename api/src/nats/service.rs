@@ -13,7 +13,7 @@ use super::ask;
 use super::board::Board;
 use super::endpoint::Endpoint;
 use super::reply::{self, Outgoing};
-use super::verbs::{QUEUE, Verbs};
+use super::verbs::{Look, QUEUE, Verbs};
 use crate::app::App;
 use crate::http::failure::Failure;
 use crate::http::request_id;
@@ -129,11 +129,14 @@ async fn serve(
     stopped: &mut watch::Receiver<bool>,
 ) -> Result<(), String> {
     let failed = |error: async_nats::SubscribeError| error.to_string();
+    parts.verbs.alone(client, Look::Before).await?;
     let mut verbs = parts.verbs.subscribe(client).await.map_err(failed)?;
     let [command, query] = Endpoint::ALL.map(Endpoint::subject);
     let mut commands = client.queue_subscribe(command, QUEUE.into()).await.map_err(failed)?;
     let mut queries = client.queue_subscribe(query, QUEUE.into()).await.map_err(failed)?;
     client.flush().await.map_err(|error| error.to_string())?;
+    // Both may have begun at the same moment: then one of them leaves.
+    parts.verbs.alone(client, Look::After).await?;
     parts.board.connected();
     tracing::info!("commands and queries are taken by NATS");
     let closed = || "the connection was closed".to_owned();

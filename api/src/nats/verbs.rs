@@ -3,7 +3,10 @@
 //! The client library has these too, but its replies to failed requests have no body, and a
 //! refusal without its figures is worth little.
 
+use std::time::Duration;
+
 use async_nats::{Client, Message, SubscribeError, Subscriber};
+use futures::StreamExt;
 use futures::stream::SelectAll;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -17,6 +20,18 @@ pub(super) const NAME: &str = "allocd";
 pub(super) const QUEUE: &str = "allocd";
 
 const VERBS: [&str; 3] = ["PING", "INFO", "STATS"];
+
+/// How long others may take to say that they are there.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+/// When it is looked whether another ledger is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Look {
+    /// Before serving: whoever serves already was first.
+    Before,
+    /// While serving: of two that began at the same moment the younger leaves.
+    After,
+}
 
 /// Who serves.
 pub(super) struct Verbs {
@@ -54,13 +69,42 @@ impl Verbs {
         }
     }
 
+    /// Whether no other ledger is served under this name on this broker: its group of servers would
+    /// take each other's commands.
+    ///
+    /// # Errors
+    /// Who is.
+    pub(super) async fn alone(&self, client: &Client, look: Look) -> Result<(), String> {
+        let failed = |error: &dyn std::fmt::Display| error.to_string();
+        let inbox = client.new_inbox();
+        let subscribed = client.subscribe(inbox.clone()).await;
+        let mut answers = subscribed.map_err(|error| failed(&error))?;
+        let asked = client.publish_with_reply(format!("$SRV.PING.{NAME}"), inbox, "".into()).await;
+        asked.map_err(|error| failed(&error))?;
+        let until = tokio::time::Instant::now() + PATIENCE;
+        while let Ok(Some(message)) = tokio::time::timeout_at(until, answers.next()).await {
+            let answer: Value = serde_json::from_slice(&message.payload).unwrap_or_default();
+            let metadata = &answer["metadata"];
+            let (ledger, since) = (metadata["ledger_id"].as_str(), metadata["since"].as_str());
+            let (Some(ledger), Some(since)) = (ledger, since) else { continue };
+            let elder = (since, ledger) < (self.started.as_str(), self.ledger.as_str());
+            if ledger != self.ledger && (look == Look::Before || elder) {
+                return Err(format!(
+                    "ledger {ledger} is served on this broker under the same subjects; use another \
+                     account, or --nats-service false"
+                ));
+            }
+        }
+        Ok(())
+    }
+
     fn told(&self, verb: &str, more: Value) -> Value {
         let mut told = json!({
             "type": format!("io.nats.micro.v1.{verb}_response"),
             "name": NAME,
             "id": self.id,
             "version": env!("CARGO_PKG_VERSION"),
-            "metadata": {"ledger_id": self.ledger},
+            "metadata": {"ledger_id": self.ledger, "since": self.started},
         });
         if let (Some(told), Value::Object(more)) = (told.as_object_mut(), more) {
             told.extend(more);

@@ -30,6 +30,7 @@ mod retire;
 mod retire_when_free;
 mod revert;
 mod settings;
+mod skip_event;
 #[cfg(test)]
 pub(crate) mod testing;
 mod texts;
@@ -85,6 +86,7 @@ fn decide_one(draft: &mut Draft<'_>, command: &Command) -> Decision {
         Command::SetQuota(it) => quota::set(draft, it),
         Command::Unretire(it) => retire_when_free::withdraw(draft, it),
         Command::ChangeSettings(it) => settings::change(draft, it),
+        Command::SkipEvent(it) => skip_event::decide(draft, it),
         Command::NoteFailedSearch(it) => note_failed_search::decide(draft, it),
     }
 }

@@ -33,6 +33,11 @@ pub(super) fn check(command: &Command) -> Result<(), Cause> {
         Command::SetQuota(it) => {
             it.project_id.as_deref().map_or(Ok(()), |id| name("project_id", id))
         }
+        Command::SkipEvent(it) => {
+            name("view", &it.view)?;
+            some("reason", &it.reason)?;
+            reason(Some(&it.reason))
+        }
         Command::Unretire(it) => reason(it.reason.as_deref()),
         _ => Ok(()),
     }
@@ -69,10 +74,15 @@ fn query(text: Option<&str>) -> Result<(), Cause> {
 }
 
 fn name(field: &str, text: &str) -> Result<(), Cause> {
+    some(field, text)?;
+    at_most(field, text, NAME_CHARS)
+}
+
+fn some(field: &str, text: &str) -> Result<(), Cause> {
     if text.is_empty() {
         return Err(malformed(format!("{field} is empty")));
     }
-    at_most(field, text, NAME_CHARS)
+    Ok(())
 }
 
 fn at_most(field: &str, text: &str, limit: usize) -> Result<(), Cause> {

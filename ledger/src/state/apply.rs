@@ -75,6 +75,7 @@ impl State {
             | Event::RefusalsSuppressed(_)
             | Event::SearchFailed(_)
             | Event::Answered(_)
+            | Event::EventSkipped(_)
             | Event::Erased(_) => {}
         }
     }

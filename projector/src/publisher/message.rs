@@ -134,6 +134,7 @@ fn about(record: &Record) -> About {
         | Event::Answered(_)
         | Event::SettingsChanged(_)
         | Event::QuotaChanged(_)
+        | Event::EventSkipped(_)
         | Event::Erased(_) => About::Other,
     }
 }

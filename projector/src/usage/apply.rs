@@ -63,6 +63,7 @@ impl UsageView {
             | Event::SearchFailed(_)
             | Event::Answered(_)
             | Event::SettingsChanged(_)
+            | Event::EventSkipped(_)
             | Event::Erased(_) => Ok(()),
         }
     }
