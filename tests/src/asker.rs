@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::runtime::Runtime;
 
 /// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A connection of its own.
 pub struct Asker {
@@ -110,7 +110,8 @@ impl Asker {
         self.ask(&format!("alloc.v1.query.{name}"), &[], body.to_string().as_bytes())
     }
 
-    /// All answers to a question that several may answer, within `within`.
+    /// All answers to a question that several may answer: the first whenever it comes, and those
+    /// that come within `within` after it.
     pub fn all(&self, subject: &str, within: Duration) -> Vec<Value> {
         self.runtime.block_on(async {
             let inbox = self.client.new_inbox();
@@ -119,8 +120,11 @@ impl Asker {
             let asked = self.client.publish_with_reply(subject, inbox, "".into()).await;
             asked.expect("the broker takes it");
             let mut all = Vec::new();
-            let until = tokio::time::Instant::now() + within;
+            let mut until = tokio::time::Instant::now() + PATIENCE;
             while let Ok(Some(message)) = tokio::time::timeout_at(until, answers.next()).await {
+                if all.is_empty() {
+                    until = tokio::time::Instant::now() + within;
+                }
                 all.push(serde_json::from_slice(&message.payload).expect("JSON"));
             }
             all

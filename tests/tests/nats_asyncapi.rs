@@ -15,7 +15,7 @@ use system_tests::server::Server;
 use system_tests::subscriber::Subscriber;
 use system_tests::topology;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 fn uuid(name: &str) -> String {
     topology::uuid(&format!("consumer {name}")).to_string()

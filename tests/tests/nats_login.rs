@@ -15,7 +15,7 @@ use system_tests::server::Server;
 use system_tests::topology;
 
 /// How long connections may take to stand.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 const PASSWORD: &str = "hush-hush-pass";
 

@@ -13,7 +13,7 @@ use system_tests::server::{Server, verify_ledger};
 use system_tests::topology;
 
 /// How long the service may take to come back once the broker has.
-const BACK: Duration = Duration::from_secs(60);
+const BACK: Duration = Duration::from_secs(120);
 
 struct Scene {
     nats: Nats,
