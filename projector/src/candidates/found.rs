@@ -14,7 +14,8 @@ pub struct Found {
     /// Whether all there was to find (up to the limit) was found; false: the search was cut off by
     /// [`super::MAX_STEPS`] or [`super::MAX_CANDIDATES`].
     pub complete: bool,
-    /// Providers that the answer has to describe, ascending.
+    /// Providers that the answer has to describe, each once: ascending, or where whole trees are
+    /// described tree by tree, in the order of their roots.
     pub summaries: Vec<ProviderId>,
     suffixes: Vec<String>,
     amounts: Vec<Vec<(ClassId, u64)>>,

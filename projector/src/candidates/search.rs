@@ -266,10 +266,10 @@ impl<'p, 'f> Search<'p, 'f> {
         }
         used.sort_unstable();
         used.dedup();
+        // Tree by tree: both the roots and the members of each tree are in order already.
         self.found.summaries = match whole_trees {
             true => used.iter().flat_map(|root| trees.members(root)).copied().collect(),
             false => used,
         };
-        self.found.summaries.sort_unstable();
     }
 }
