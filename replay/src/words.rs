@@ -149,11 +149,21 @@ fn allocation_words(body: &AllocationEvent, names: &Names) -> String {
     let mut parts: Vec<String> =
         body.consumers.iter().map(|change| consumer_words(change, &body.moves, names)).collect();
     parts.extend(body.moves.iter().map(move_words));
-    parts.extend(body.option.map(|option| format!("option {option} taken")));
+    parts.extend(body.option.map(|option| match body.host {
+        Some(host) => format!("option {option} taken, on {}", names.provider(host)),
+        None => format!("option {option} taken"),
+    }));
+    parts.extend(body.moves.iter().filter_map(|this| alternates_words(this, names)));
     parts.extend(body.passed_over.iter().map(|option| passed_over_words(option, names)));
     parts.extend(body.reason.as_ref().map(|reason| format!("reason: {reason}")));
     parts.extend(body.finding.map(|finding| format!("LOOK: {}", finding_words(finding))));
     joined(parts, "; ")
+}
+
+fn alternates_words(this: &Move, names: &Names) -> Option<String> {
+    let hosts: Vec<String> =
+        this.alternates.iter().map(|alternate| names.provider(alternate.host)).collect();
+    (!hosts.is_empty()).then(|| format!("alternates {}", hosts.join(", ")))
 }
 
 /// A consumer's change: `instance I: compute1 VCPU 0 -> 2, DISK_GB 0 -> 20 GB`.

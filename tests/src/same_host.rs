@@ -90,24 +90,30 @@ impl Scene {
     /// The same by Placement's calls; the answer to the claim of the destination.
     pub fn resize_by_placement(&self) -> Answer {
         self.open_by_placement();
-        self.put_large(&self.server.client().request_id(RESIZE))
+        self.put(&self.server.client().request_id(RESIZE), &LARGE)
     }
 
     /// Boot and hand the source over by Placement's calls.
     pub fn open_by_placement(&self) {
         let client = self.server.client();
-        let boot = self.body("INSTANCE", &SMALL, None);
-        self.put(&client.request_id(BOOT), &boot).expect(204);
-        let open = json!({
-            INSTANCE: self.body("INSTANCE", &[], Some(1)),
-            MIGRATION: self.body("MIGRATION", &SMALL, None),
-        });
-        client.request_id(RESIZE).post("/allocations", &open).unwrap().expect(204);
+        self.put(&client.request_id(BOOT), &SMALL).expect(204);
+        self.hand_over(&client.request_id(RESIZE), &SMALL).expect(204);
     }
 
-    /// Claim the larger flavor for the instance, which holds nothing, by Placement's call.
-    pub fn put_large(&self, client: &Client) -> Answer {
-        self.put(client, &self.body("INSTANCE", &LARGE, None))
+    /// Hand what the instance holds to the migration by Placement's call.
+    pub fn hand_over(&self, client: &Client, flavor: &[(&str, u64)]) -> Answer {
+        let generation = books::read(client, INSTANCE).1;
+        let open = json!({
+            INSTANCE: self.body("INSTANCE", &[], generation),
+            MIGRATION: self.body("MIGRATION", flavor, None),
+        });
+        client.post("/allocations", &open).unwrap()
+    }
+
+    /// Claim a flavor for the instance, which holds nothing, by Placement's call.
+    pub fn put(&self, client: &Client, flavor: &[(&str, u64)]) -> Answer {
+        let body = self.body("INSTANCE", flavor, None);
+        client.put(&format!("/allocations/{INSTANCE}"), &body).unwrap()
     }
 
     /// Give the source back to the instance by Placement's call.
@@ -119,10 +125,6 @@ impl Scene {
             INSTANCE: self.body("INSTANCE", &SMALL, generation(INSTANCE)),
         });
         client.post("/allocations", &back).unwrap()
-    }
-
-    fn put(&self, client: &Client, body: &Value) -> Answer {
-        client.put(&format!("/allocations/{INSTANCE}"), body).unwrap()
     }
 
     fn body(&self, kind: &str, flavor: &[(&str, u64)], generation: Option<u64>) -> Value {

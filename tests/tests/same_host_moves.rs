@@ -3,11 +3,17 @@
 //! action (Launchpad bug 1790204). What anybody is shown meanwhile is in docs/moves.md.
 #![allow(clippy::unwrap_used, missing_docs)]
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use rand::Rng;
+use rand::rngs::StdRng;
 use serde_json::{Value, json};
-use system_tests::books;
-use system_tests::http::Client;
+use system_tests::books::{self, Holding};
+use system_tests::http::{Answer, Client};
 use system_tests::same_host::{BOOT, INSTANCE, LARGE, MIGRATION, RESIZE, SMALL, Scene, amounts};
-use system_tests::server::Server;
+use system_tests::seed;
+use system_tests::server::{Server, verify_ledger};
 use system_tests::topology;
 
 const MAX: [&str; 1] = ["--same-host-moves=max"];
@@ -47,7 +53,7 @@ fn another_request_id_counts_both_sides() {
             client = client.request_id(id);
         }
         assert!(candidates(&client, "").is_empty());
-        let refused = scene.put_large(&client).expect(409);
+        let refused = scene.put(&client, &LARGE).expect(409);
         assert!(refused.detail().contains("would exceed the capacity"), "{}", refused.text());
         assert_eq!(scene.usages(), amounts(&SMALL));
     }
@@ -82,7 +88,7 @@ fn the_search_of_the_same_action_finds_the_own_host_last() {
     assert_eq!(candidates(&same, "&limit=1"), std::slice::from_ref(&other));
     assert_eq!(candidates(&client, ""), [other]);
     // Claimed, it is not given back any more.
-    scene.put_large(&same).expect(204);
+    scene.put(&same, &LARGE).expect(204);
     assert!(!candidates(&same, "").contains(&scene.host));
 }
 
@@ -112,6 +118,120 @@ fn no_view_shows_more_used_than_there_is() {
     let candidates = client.read(&format!("/allocation_candidates?{}", query("VCPU:1")));
     let summary = &candidates["provider_summaries"][&scene.host]["resources"]["DISK_GB"];
     assert_eq!((&summary["used"], &summary["capacity"]), (&json!(1028), &json!(1028)));
+}
+
+/// A resize to a smaller flavor: the migration counts for what it holds beyond the instance.
+#[test]
+fn what_only_the_source_holds_counts_for_the_migration() {
+    let scene = Scene::with(&MAX);
+    scene.resize_by_placement().expect(204);
+    let client = scene.server.client();
+    client.delete(&format!("/allocations/{MIGRATION}")).unwrap().expect(204);
+    // Back from 2 VCPU to 1.
+    let same = client.request_id("req-d0000000-0000-4000-8000-000000000000");
+    scene.hand_over(&same, &LARGE).expect(204);
+    scene.put(&same, &SMALL).expect(204);
+    let usages = client.read("/usages?project_id=project");
+    assert_eq!(
+        usages["usages"],
+        json!({
+            "INSTANCE": {"consumer_count": 1, "VCPU": 1, "MEMORY_MB": 2048, "DISK_GB": 1028},
+            "MIGRATION": {"consumer_count": 1, "VCPU": 1},
+        })
+    );
+    assert_eq!(scene.usages(), amounts(&LARGE));
+}
+
+/// Many unmodified Novas at once on hosts that are full: boot, resize, confirm or revert by plain
+/// calls, each action with a request id of its own. Nobody ever sees more used than there is.
+#[test]
+fn many_plain_resizes_at_once_never_oversell() {
+    const CLIENTS: u64 = 12;
+    const ROUNDS: u64 = 6;
+    let seed = seed::seed(11);
+    let mut server = Server::with(&MAX, &[]);
+    let client = server.client();
+    let hosts: Vec<String> = (0..3)
+        .map(|number| topology::provider(&client, &format!("host{number}"), &[("VCPU", 8)]))
+        .collect();
+    let done = AtomicBool::new(false);
+    let resized = thread::scope(|scope| {
+        let watch = scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                hosts.iter().for_each(|host| books::check_capacity(&server.client(), host));
+            }
+        });
+        let novas: Vec<_> = (0..CLIENTS)
+            .map(|number| {
+                let server = &server;
+                scope.spawn(move || {
+                    let mut random = seed::stream(seed, number + 1);
+                    (0..ROUNDS).map(|round| nova(server, number, round, &mut random)).sum::<u64>()
+                })
+            })
+            .collect();
+        let resized = novas.into_iter().map(|nova| nova.join().unwrap()).sum::<u64>();
+        done.store(true, Ordering::Relaxed);
+        watch.join().unwrap();
+        resized
+    });
+    println!("{resized} resizes");
+    assert!(resized > 0, "nothing was ever resized: this test saw nothing");
+    for host in &hosts {
+        assert!(books::usages(&client, host).is_empty(), "all are gone");
+    }
+    assert!(server.terminate().success());
+    verify_ledger(&server.data_dir());
+}
+
+/// One server's life: booted where there is room, resized where the search says, and deleted. How
+/// many resizes of it were claimed.
+fn nova(server: &Server, number: u64, round: u64, random: &mut StdRng) -> u64 {
+    let name = format!("{number} {round}");
+    let (who, migration) =
+        (topology::uuid(&format!("i {name}")), topology::uuid(&format!("m {name}")));
+    let (who, migration) = (who.to_string(), migration.to_string());
+    let boot = server.client().request_id(&format!("req-boot-{number}-{round}"));
+    let Some(small) = choose(&boot, 1) else { return 0 };
+    if write(&boot, &who, &small).status != 204 {
+        return 0;
+    }
+    let resize = server.client().request_id(&format!("req-resize-{number}-{round}"));
+    let pair = |from: &str, to: &str, holding: &Holding| {
+        let generation = |consumer: &str| json!(books::read(&resize, consumer).1);
+        json!({
+            from: body(&Holding::new(), &generation(from)), to: body(holding, &generation(to)),
+        })
+    };
+    resize.post("/allocations", &pair(&who, &migration, &small)).unwrap().expect(204);
+    let wanted = random.random_range(1..=3);
+    let claimed = choose(&resize, wanted)
+        .is_some_and(|destination| write(&resize, &who, &destination).status == 204);
+    if claimed && random.random_bool(0.6) {
+        resize.delete(&format!("/allocations/{migration}")).unwrap().expect(204);
+    } else {
+        resize.post("/allocations", &pair(&migration, &who, &small)).unwrap().expect(204);
+    }
+    resize.delete(&format!("/allocations/{who}")).unwrap().expect(204);
+    u64::from(claimed)
+}
+
+/// The last candidate: the own host, if that is one.
+fn choose(client: &Client, vcpus: u64) -> Option<Holding> {
+    let found = client.read(&format!("/allocation_candidates?resources=VCPU:{vcpus}"));
+    let requests = found["allocation_requests"].as_array().unwrap();
+    requests.last().map(|request| books::from_json(&request["allocations"]))
+}
+
+fn write(client: &Client, consumer: &str, holding: &Holding) -> Answer {
+    client.put(&format!("/allocations/{consumer}"), &body(holding, &Value::Null)).unwrap()
+}
+
+fn body(holding: &Holding, generation: &Value) -> Value {
+    json!({
+        "allocations": books::to_json(holding), "project_id": "project", "user_id": "user",
+        "consumer_type": "INSTANCE", "consumer_generation": generation,
+    })
 }
 
 /// The setting is an event: a replay needs no configuration, and a start that changes nothing

@@ -130,7 +130,8 @@ impl MaxRule {
         if self.verdict == Verdict::WouldFit {
             lines.push(
                 "It is granted to the ledger's own commands: a `claim` for this consumer is the move's \
-                 destination. Plain Placement calls are counted as Placement counts them."
+                 destination. Plain Placement calls are counted as Placement counts them, but with \
+                 `--same-host-moves=max` a PUT with the request id that opened the move is granted it."
                     .into(),
             );
         }
