@@ -15,6 +15,7 @@ pub mod books;
 pub mod certificates;
 pub mod claims;
 pub mod clock;
+pub mod credentials;
 pub mod garble;
 pub mod http;
 pub mod load;

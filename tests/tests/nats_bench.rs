@@ -40,7 +40,7 @@ impl Scene {
         let server = Server::with(&["--nats", &nats.url()], &[]);
         let client = server.client();
         let host = |number| {
-            topology::provider(&client, &format!("host {number}"), &[("VCPU", 100_000_000)])
+            topology::provider(&client, &format!("host{number:02}"), &[("VCPU", 100_000_000)])
         };
         Scene { nats, hosts: (0..HOSTS).map(host).collect(), server }
     }

@@ -10,6 +10,7 @@ use nkeys::KeyPair;
 use serde_json::{Value, json};
 use system_tests::asker::Asker;
 use system_tests::certificates::Certificates;
+use system_tests::credentials::Credentials;
 use system_tests::nats::Nats;
 use system_tests::server::Server;
 use system_tests::topology;
@@ -153,6 +154,17 @@ fn an_nkey() {
     let nats = Nats::with(&config, &[("seed", &seed)]);
     let server = Server::with(&["--nats", &nats.url(), "--nats-nkey", &path(&nats, "seed")], &[]);
     works(server, &Asker::with(&nats.url(), ConnectOptions::with_nkey(seed.clone())), &[&seed]);
+}
+
+/// A broker in operator mode: a JWT and its seed in a file of credentials.
+#[test]
+fn a_file_of_credentials() {
+    let credentials = Credentials::make();
+    let nats = Nats::with(&credentials.config, &[("allocd.creds", &credentials.file)]);
+    let file = path(&nats, "allocd.creds");
+    let server = Server::with(&["--nats", &nats.url(), "--nats-creds", &file], &[]);
+    let options = ConnectOptions::with_credentials(&credentials.file).unwrap();
+    works(server, &Asker::with(&nats.url(), options), &[&credentials.seed]);
 }
 
 /// Without a login, and with limits that drop events, the server says what may go wrong.
