@@ -526,6 +526,14 @@ pub enum OverlapClasses {
 }
 
 impl OverlapClasses {
+    /// The classes that it names.
+    pub(crate) fn named(&self) -> Option<&std::collections::BTreeSet<String>> {
+        match self {
+            Self::All => None,
+            Self::Only(classes) | Self::AllBut(classes) => Some(classes),
+        }
+    }
+
     /// Whether `class` is covered.
     pub fn covers(&self, class: &str) -> bool {
         match self {

@@ -94,8 +94,9 @@ fn write_nothing(source: &Source, out: &mut dyn Write) -> Result<(), Error> {
     writeln!(out, "Nothing on record in events 1 to {}.", source.head.sequence)?;
     writeln!(
         out,
-        "Not recorded are requests that were malformed, not allowed or about something unknown, and conflicts of\n\
-         generations, unless they came with a command id."
+        "Not recorded are requests that were malformed, not allowed or about something unknown, conflicts of\n\
+         generations, and of a project's refusals within one second those after the tenth (their number is in\n\
+         an event RefusalsSuppressed), unless they came with a command id."
     )?;
     Ok(())
 }

@@ -152,7 +152,9 @@ fn ready(
 }
 
 /// The migration consumer of a move, in the link group that the destination shall join: its own,
-/// or a new one under today's setting.
+/// or a new one under today's setting. An earlier move can have left it alone in a group of an
+/// older setting: then it leaves that for a new one. Is it not alone there, nothing is linked and
+/// both sides count, since the older rule may forgive what today's does not.
 pub(super) fn source_linked(
     state: &State,
     this: &Move,
@@ -160,10 +162,15 @@ pub(super) fn source_linked(
 ) -> Option<Planned> {
     let migration = this.migration?;
     let row = state.consumer(migration)?;
-    let link = link_of(state, migration).unwrap_or_else(|| Link {
-        group: LinkId(new_id()),
-        overlap: Overlap::Max(state.settings().overlap_classes.clone()),
-    });
+    let today = Overlap::Max(state.settings().overlap_classes.clone());
+    let own = link_of(state, migration);
+    let link = match own {
+        Some(link) if link.overlap == today => link,
+        Some(link) if state.link(link.group).is_some_and(|group| group.members.len() > 1) => {
+            return None;
+        }
+        _ => Link { group: LinkId(new_id()), overlap: today },
+    };
     Some(Planned {
         consumer: migration,
         after: row.allocations.clone(),
@@ -176,6 +183,8 @@ pub(super) fn source_linked(
 
 #[cfg(test)]
 mod tests {
+    use crate::amounts::Holding;
+    use crate::command::{ChangeSettings, Command, OverlapClasses};
     use crate::commands::testing::*;
     use crate::event::MoveState;
     use crate::refusal::{Cause, ShortageCause};
@@ -258,5 +267,55 @@ mod tests {
         assert_eq!(refusal.shortages[0].class, "DISK_GB");
         world.ok(claim(1, &[holding(&[(1, &[("VCPU", 4), ("DISK_GB", 4)])])]));
         assert_eq!((world.held(1, "VCPU"), world.held(1, "DISK_GB")), (4, 10));
+    }
+
+    fn disk(amount: u32) -> Holding {
+        holding(&[(1, &[("DISK_GB", amount)])])
+    }
+
+    fn covers(classes: OverlapClasses) -> Command {
+        let overlap_classes = Some(classes);
+        Command::ChangeSettings(ChangeSettings { overlap_classes, ..ChangeSettings::default() })
+    }
+
+    fn all_but_disk() -> OverlapClasses {
+        OverlapClasses::AllBut(["DISK_GB".to_owned()].into())
+    }
+
+    /// What an ended move leaves of its link must not decide the next move.
+    #[test]
+    fn the_rule_of_an_ended_move_does_not_count_for_the_next() {
+        for end in [confirm(1), revert(1)] {
+            let mut world = World::new().host(1, &[("DISK_GB", 100)]);
+            world.ok(claim(1, &[disk(80)]));
+            world.ok(to_migration(1, 8));
+            world.ok(claim(1, &[disk(80)]));
+            world.ok(end);
+            world.ok(covers(all_but_disk()));
+            world.ok(to_migration(1, 9));
+            let refusal = world.refused(claim(1, &[disk(80)]));
+            assert!(
+                matches!(refusal.cause, Cause::NoOptionFits { .. } | Cause::Capacity { .. }),
+                "{refusal:?}"
+            );
+            assert_eq!(world.held(1, "DISK_GB"), 80);
+            world.ok(covers(OverlapClasses::All));
+            world.ok(claim(1, &[disk(90)]));
+            assert_eq!(world.held(1, "DISK_GB"), 90);
+        }
+    }
+
+    /// A source that is linked with another under an older rule is not linked once more.
+    #[test]
+    fn a_group_of_an_older_rule_takes_in_nobody() {
+        let mut world = World::new().host(1, &[("DISK_GB", 100)]);
+        world.ok(claim(1, &[disk(40)]));
+        world.ok(to_migration(1, 8));
+        world.ok(claim(1, &[disk(40)]));
+        world.ok(covers(all_but_disk()));
+        world.ok(to_migration(1, 9));
+        world.refused(claim(1, &[disk(70)]));
+        world.ok(claim(1, &[disk(60)]));
+        assert_eq!(world.held(1, "DISK_GB"), 100);
     }
 }

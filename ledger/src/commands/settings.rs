@@ -2,6 +2,7 @@
 //! without any configuration file.
 
 use super::Decision;
+use super::inventories::known_class;
 use crate::command::ChangeSettings;
 use crate::decide::Draft;
 use crate::event::{Event, Unchanged};
@@ -9,6 +10,12 @@ use crate::event::{Event, Unchanged};
 pub(super) fn change(draft: &mut Draft<'_>, command: &ChangeSettings) -> Decision {
     let mut settings = draft.state.settings().clone();
     if let Some(classes) = &command.overlap_classes {
+        // A misspelt class would silently be covered, or not be.
+        classes
+            .named()
+            .into_iter()
+            .flatten()
+            .try_for_each(|class| known_class(&draft.state, class))?;
         settings.overlap_classes = classes.clone();
     }
     if let Some(rule) = command.same_host_moves {

@@ -55,7 +55,15 @@ fn owner(write: &ConsumerWrite) -> Result<(), Cause> {
 }
 
 fn kind(consumer_type: Option<&str>) -> Result<(), Cause> {
-    consumer_type.map_or(Ok(()), |text| name("consumer_type", text))
+    let Some(text) = consumer_type else { return Ok(()) };
+    name("consumer_type", text)?;
+    // Placement's form (API reference, 1.38). What has no type is told as `unknown`, which so can
+    // be nobody's type.
+    let good = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
+    if text.bytes().all(good) {
+        return Ok(());
+    }
+    Err(malformed(format!("consumer_type {text:?} has other than A-Z, 0-9 and _")))
 }
 
 fn reason(reason: Option<&str>) -> Result<(), Cause> {
