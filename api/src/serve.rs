@@ -119,7 +119,11 @@ fn close(app: &App) {
 async fn open(config: &Config, clock: Arc<SystemClock>) -> Result<Ledger, Failed> {
     let dir = config.data_dir.clone();
     let seed = uuid::Uuid::new_v4().into_bytes();
-    let options = Options { owner: owner(config), ..Options::default() };
+    let options = Options {
+        owner: owner(config),
+        accept_lost_tail: config.accept_lost_tail,
+        ..Options::default()
+    };
     let opened = tokio::task::spawn_blocking(move || Ledger::open(&dir, options, clock, seed));
     Ok(opened.await??)
 }

@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::names::Names;
 use crate::open::Source;
+use crate::shown::shown;
 use crate::words::event_words;
 use ledger::event::Event;
 use ledger::record::Record;
@@ -73,7 +74,7 @@ impl Entry {
     ) -> Result<(Self, Option<Event>), Error> {
         let header = &record.header;
         let (words, event) = match record.event() {
-            Ok(event) => (event_words(&event, names), Some(event)),
+            Ok(event) => (shown(&event_words(&event, names)), Some(event)),
             Err(error) => (error.to_string(), None),
         };
         let entry = Self {
@@ -122,7 +123,7 @@ impl By {
         };
         let mut more = Vec::new();
         if !actor.project.is_empty() {
-            more.push(format!("project {}", actor.project));
+            more.push(format!("project {}", shown(&actor.project)));
         }
         if !actor.address.is_empty() {
             more.push(format!("from {}", actor.address));
@@ -130,8 +131,8 @@ impl By {
         match (actor.user.is_empty(), more.is_empty()) {
             (true, true) => String::new(),
             (true, false) => format!("by {}", more.join(", ")),
-            (false, true) => format!("by {}", actor.user),
-            (false, false) => format!("by {} ({})", actor.user, more.join(", ")),
+            (false, true) => format!("by {}", shown(&actor.user)),
+            (false, false) => format!("by {} ({})", shown(&actor.user), more.join(", ")),
         }
     }
 }

@@ -14,6 +14,7 @@ mod names;
 mod open;
 mod progress;
 mod roles;
+mod shown;
 mod table;
 mod units;
 pub mod verify;

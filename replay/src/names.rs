@@ -1,5 +1,6 @@
 //! Names of providers. Events name providers by id; people know hosts by name.
 
+use crate::shown::shown;
 use ledger::event::Event;
 use ledger::ids::ProviderUuid;
 use ledger::log::{IndexKey, LogReader};
@@ -24,7 +25,7 @@ impl<'a> Names<'a> {
             return name.clone();
         }
         // A name is a help to the reader only: where it cannot be read, the id stands for it.
-        let name = self.made_as(provider).unwrap_or_else(|| provider.to_string());
+        let name = self.made_as(provider).map_or_else(|| provider.to_string(), |name| shown(&name));
         self.known.borrow_mut().insert(provider, name.clone());
         name
     }

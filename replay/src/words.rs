@@ -153,6 +153,9 @@ fn allocation_words(body: &AllocationEvent, names: &Names) -> String {
         Some(host) => format!("option {option} taken, on {}", names.provider(host)),
         None => format!("option {option} taken"),
     }));
+    // Where nothing was taken, an event names a host because the server is there now.
+    let arrived = body.host.filter(|_| body.option.is_none());
+    parts.extend(arrived.map(|host| format!("the server is on {}", names.provider(host))));
     parts.extend(body.moves.iter().filter_map(|this| alternates_words(this, names)));
     parts.extend(body.passed_over.iter().map(|option| passed_over_words(option, names)));
     parts.extend(body.reason.as_ref().map(|reason| format!("reason: {reason}")));

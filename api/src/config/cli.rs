@@ -86,6 +86,10 @@ pub struct ServeArgs {
     /// [default: sum]
     #[arg(long, value_enum, env = "ALLOCD_SAME_HOST_MOVES")]
     pub same_host_moves: Option<SameHostMoves>,
+    /// Start although the end of the ledger is gone that somebody was told of. Its sequences are
+    /// used again: only for a restored backup, when all that followed the old ones starts anew too
+    #[arg(long)]
+    pub accept_lost_tail: bool,
     /// What to log: a level (error, warn, info, debug, trace), or a list of target=level
     /// [default: info]
     #[arg(long, value_name = "FILTER", env = "ALLOCD_LOG")]

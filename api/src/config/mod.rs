@@ -94,6 +94,9 @@ pub struct Config {
     pub cors_allow_headers: Option<String>,
     /// How many connections are served at a time.
     pub max_connections: usize,
+    /// Start although acknowledged events are gone. No variable and no file sets it: it is meant for
+    /// one start.
+    pub accept_lost_tail: bool,
     /// Seconds that a move may stay open before it is a finding.
     pub open_move_bound: u32,
     /// What counts while a move by plain Placement calls has both sides on one provider.
@@ -133,6 +136,7 @@ impl Config {
             cors_allowed_origin: args.cors_allowed_origin.or(file.cors_allowed_origin),
             cors_allow_headers: args.cors_allow_headers.or(file.cors_allow_headers),
             max_connections: connections.max(1),
+            accept_lost_tail: args.accept_lost_tail,
             open_move_bound: args
                 .open_move_bound
                 .or(file.open_move_bound)

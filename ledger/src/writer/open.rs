@@ -67,7 +67,7 @@ pub enum OpenError {
     /// Events that somebody was told of are gone.
     #[error(
         "events up to {acknowledged} were acknowledged, but the ledger ends at {head}{differs}. \
-         Restore a newer copy, or open it with the option to accept the lost tail"
+         Restore a newer copy, or open it with --accept-lost-tail"
     )]
     LostTail {
         /// The newest acknowledged sequence.

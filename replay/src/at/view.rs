@@ -5,6 +5,7 @@ use crate::cli::AtArgs;
 use crate::error::Error;
 use crate::open::Source;
 use crate::roles::{self, Role, kind_word};
+use crate::shown::shown;
 use crate::table::Table;
 use crate::units;
 use crate::words::{joined, resources_words, state_words};
@@ -382,16 +383,12 @@ fn provider_view(state: &State, id: ProviderId, row: &Provider) -> ProviderView 
     });
     ProviderView {
         uuid: row.uuid,
-        name: row.name.to_string(),
+        name: shown(&row.name),
         generation: row.generation,
         parent: row.parent.and_then(|parent| state.provider_row(parent)).map(|parent| parent.uuid),
         retiring: row.retiring,
         traits: row.traits.iter().map(|&id| state.traits().name(id).to_string()).collect(),
-        aggregates: row
-            .aggregates
-            .iter()
-            .map(|&id| state.aggregates().name(id).to_string())
-            .collect(),
+        aggregates: row.aggregates.iter().map(|&id| shown(state.aggregates().name(id))).collect(),
         inventories: inventories.collect(),
         holders: Vec::new(),
     }
@@ -404,8 +401,8 @@ fn consumer_view(state: &State, row: &Consumer) -> ConsumerView {
         role,
         move_id: entry.map(|entry| entry.this.id),
         generation: row.generation,
-        project_id: state.projects().name(row.project).to_string(),
-        user_id: state.users().name(row.user).to_string(),
+        project_id: shown(state.projects().name(row.project)),
+        user_id: shown(state.users().name(row.user)),
         consumer_type: row
             .consumer_type
             .map(|number| state.consumer_types().name(number).to_string()),

@@ -1,6 +1,7 @@
 //! One (provider, class) at one moment: what there is, what is held, and by whom.
 
 use crate::roles::{self, Role, kind_word};
+use crate::shown::shown;
 use crate::units::{amount, ratio, span};
 use ledger::ids::{ConsumerUuid, MoveId, ProviderUuid};
 use ledger::state::{ClassId, MoveEntry, ProviderId, State};
@@ -38,7 +39,7 @@ impl Account {
         let inventory = row.inventory(state.classes().id(class)?)?;
         Some(Self {
             provider,
-            provider_name: row.name.to_string(),
+            provider_name: shown(&row.name),
             class: class.to_owned(),
             total: inventory.inventory.total,
             reserved: inventory.inventory.reserved,

@@ -2,6 +2,7 @@
 
 use super::account::Account;
 use crate::names::Names;
+use crate::shown::shown;
 use crate::units::amount;
 use crate::words::{
     consumer_words, finding_words, move_words, passed_over_words, state_words, via_words,
@@ -74,7 +75,7 @@ impl Steps {
             writeln!(out, "  move: {}, {}", move_words(this), state_words(this.state))?;
         }
         if let Some(reason) = &body.reason {
-            writeln!(out, "  reason: {reason}")?;
+            writeln!(out, "  reason: {}", shown(reason))?;
         }
         if let Some(finding) = body.finding {
             writeln!(out, "  LOOK: {}", finding_words(finding))?;

@@ -1,6 +1,7 @@
 //! Why a command was refused, in words.
 
 use crate::names::Names;
+use crate::shown::shown;
 use crate::units::amount;
 use ledger::refusal::{Cause, PassedOver, Shortage, ShortageCause};
 
@@ -11,7 +12,8 @@ pub(crate) fn cause_words(cause: &Cause, names: &Names) -> String {
         Cause::Constraint => "min_unit, max_unit or step_size forbids the amount".into(),
         Cause::Retiring => "it goes once it is free, and no more of it can be claimed".into(),
         Cause::Quota { project_id, class, limit, held, after } => format!(
-            "the quota of project {project_id}: {class} {limit}, it holds {held} and would hold {after}"
+            "the quota of project {}: {class} {limit}, it holds {held} and would hold {after}",
+            shown(project_id)
         ),
         Cause::CannotRetire { total, in_use, with_children, providers } => {
             let told: Vec<_> = providers.iter().map(|&provider| names.provider(provider)).collect();
