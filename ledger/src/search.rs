@@ -134,3 +134,131 @@ fn of_destination(state: &State, this: &Move, gives_up: Option<ConsumerUuid>) ->
     }
     terms
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::{ChangeSettings, OverlapClasses, Resize};
+    use crate::commands::testing::*;
+
+    fn on(host: u128, vcpus: u32) -> Holding {
+        holding(&[(host, &[("VCPU", vcpus)])])
+    }
+
+    fn cloud() -> World {
+        (1..=3).fold(World::new(), |world, host| world.host(host, &[("VCPU", 8), ("DISK_GB", 100)]))
+    }
+
+    /// (host, amount) of VCPU, and of nothing else.
+    fn back(world: &World, terms: &Terms) -> Vec<(u128, u64)> {
+        let vcpu = world.state.classes().id("VCPU").unwrap();
+        let told = terms.given_back.iter().map(|given| {
+            assert_eq!(given.class, vcpu);
+            (number(world, given.provider), given.amount)
+        });
+        told.collect()
+    }
+
+    fn number(world: &World, host: ProviderId) -> u128 {
+        let row = world.state.provider_row(host).unwrap();
+        row.uuid.0.as_u128() - provider(0).0.as_u128()
+    }
+
+    fn numbers(world: &World, hosts: &BTreeSet<ProviderId>) -> Vec<u128> {
+        hosts.iter().map(|&host| number(world, host)).collect()
+    }
+
+    #[test]
+    fn a_resize_is_given_back_its_source_and_looks_at_its_own_host_first() {
+        let mut world = cloud();
+        world.ok(claim(1, &[on(1, 2)]));
+        for (kind, first, ignored) in [
+            (MoveKind::Resize, vec![1], vec![3]),
+            (MoveKind::Migration, vec![], vec![1, 3]),
+            (MoveKind::Evacuation, vec![], vec![1, 3]),
+        ] {
+            let Command::Resize(it) = resize(1, 9, &[]) else { panic!("no resize") };
+            let command = Command::Resize(Resize { kind, ignore_hosts: vec![provider(3)], ..it });
+            let terms = command.search_terms(&world.state);
+            assert_eq!(back(&world, &terms), [(1, 2)]);
+            let told = (numbers(&world, &terms.first), numbers(&world, &terms.ignored));
+            assert_eq!(told, (first, ignored));
+        }
+    }
+
+    #[test]
+    fn a_claim_is_given_back_the_source_of_its_open_move_only() {
+        let mut world = cloud();
+        assert_eq!(claim(1, &[]).search_terms(&world.state), Terms::default());
+        world.ok(claim(1, &[on(1, 2)]));
+        assert_eq!(claim(1, &[]).search_terms(&world.state), Terms::default());
+        world.ok(to_migration(1, 9));
+        assert_eq!(back(&world, &claim(1, &[]).search_terms(&world.state)), [(1, 2)]);
+        assert_eq!(claim(2, &[]).search_terms(&world.state), Terms::default());
+    }
+
+    /// What the destination holds goes first, and its host has failed.
+    #[test]
+    fn a_reschedule_is_given_back_both_sides_and_leaves_the_failed_host_out() {
+        let mut world = cloud();
+        world.ok(claim(1, &[on(1, 2)]));
+        world.ok(resize(1, 9, &[on(1, 4)]));
+        let terms = reschedule(1, "x", &[]).search_terms(&world.state);
+        assert_eq!(
+            (back(&world, &terms), numbers(&world, &terms.ignored)),
+            (vec![(1, 4)], vec![1])
+        );
+        world.ok(reschedule(1, "x", &[on(2, 5)]));
+        let terms = reschedule(1, "x", &[]).search_terms(&world.state);
+        let told = (back(&world, &terms), numbers(&world, &terms.ignored));
+        assert_eq!(told, (vec![(1, 2), (2, 5)], vec![2]));
+    }
+
+    /// A class that the max() rule leaves out is not given back by the source, but by who lets go.
+    #[test]
+    fn classes_outside_the_max_rule_are_not_given_back() {
+        let mut world = cloud();
+        world.ok(Command::ChangeSettings(ChangeSettings {
+            overlap_classes: Some(OverlapClasses::AllBut(["DISK_GB".to_owned()].into())),
+            ..ChangeSettings::default()
+        }));
+        let both = holding(&[(1, &[("VCPU", 2), ("DISK_GB", 5)])]);
+        world.ok(claim(1, std::slice::from_ref(&both)));
+        let of_resize = resize(1, 9, &[]).search_terms(&world.state);
+        assert_eq!(back(&world, &of_resize), [(1, 2)]);
+        world.ok(resize(1, 9, std::slice::from_ref(&both)));
+        let terms = reschedule(1, "x", &[]).search_terms(&world.state);
+        let amounts: Vec<u64> = terms.given_back.iter().map(|given| given.amount).collect();
+        assert_eq!(amounts, [2, 5]);
+    }
+
+    /// Of several moves that one request opened the largest counts, never the sum; and only with
+    /// max, and only while they are open.
+    #[test]
+    fn a_request_is_given_back_the_largest_of_its_open_moves() {
+        let mut world = cloud();
+        for (server, host, vcpus) in [(1, 1, 2), (2, 1, 3), (3, 2, 1)] {
+            world.ok(put(server, on(host, vcpus)));
+        }
+        world.request_id = Some("req-a".into());
+        for server in [1, 2, 3] {
+            let whole = world.holds(server);
+            world.ok(post(&[(server, Holding::new()), (server + 10, whole)]));
+        }
+        assert_eq!(Terms::of_request(&world.state, Some("req-a")), Terms::default());
+        world.ok(Command::ChangeSettings(ChangeSettings {
+            same_host_moves: Some(SameHostMoves::Max),
+            ..ChangeSettings::default()
+        }));
+        let terms = Terms::of_request(&world.state, Some("req-a"));
+        let told = (back(&world, &terms), numbers(&world, &terms.last));
+        assert_eq!(told, (vec![(1, 3), (2, 1)], vec![1, 2]));
+        for other in [None, Some(""), Some("req-b"), Some("req-")] {
+            assert_eq!(Terms::of_request(&world.state, other), Terms::default());
+        }
+        world.ok(put(2, on(3, 3)));
+        assert_eq!(back(&world, &Terms::of_request(&world.state, Some("req-a"))), [(1, 2), (2, 1)]);
+        world.ok(post(&[(11, Holding::new()), (1, on(1, 2))]));
+        assert_eq!(back(&world, &Terms::of_request(&world.state, Some("req-a"))), [(2, 1)]);
+    }
+}
