@@ -5,10 +5,12 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use allocd_client::{Change, FollowOptions, Follower, LedgerHttp, View};
 use async_nats::ConnectOptions;
 use nkeys::KeyPair;
 use serde_json::{Value, json};
 use system_tests::asker::Asker;
+use system_tests::binaries;
 use system_tests::certificates::Certificates;
 use system_tests::credentials::Credentials;
 use system_tests::nats::Nats;
@@ -165,6 +167,62 @@ fn a_file_of_credentials() {
     let server = Server::with(&["--nats", &nats.url(), "--nats-creds", &file], &[]);
     let options = ConnectOptions::with_credentials(&credentials.file).unwrap();
     works(server, &Asker::with(&nats.url(), options), &[&credentials.seed]);
+}
+
+/// The permissions of docs/nats.md are enough for each role, and no more than that.
+#[test]
+fn the_permissions_that_are_written_down_are_those_that_are_needed() {
+    let page = std::fs::read_to_string(binaries::root().join("docs/nats.md")).unwrap();
+    let begin = page.find("    authorization {").unwrap();
+    let block = page[begin..].split("\n\n").next().unwrap();
+    let config = block.replace("$A", PASSWORD).replace("$B", "nova").replace("$C", "board");
+    let nats = Nats::with(&config, &[]);
+    let arguments = ["--nats", &nats.url(), "--nats-user", "allocd"];
+    let mut server = Server::with(&arguments, &[("ALLOCD_NATS_PASSWORD", PASSWORD)]);
+    let host = topology::provider(&server.client(), "host", &[("VCPU", 8)]);
+    until(&server, "published and written", |ready| {
+        ["publisher", "buckets"]
+            .iter()
+            .all(|it| ready[it]["connected"] == true && ready[it]["lag"] == 0)
+    });
+    let login = |user: &str, password: &str| {
+        ConnectOptions::with_user_and_password(user.into(), password.into())
+            .request_timeout(Some(Duration::from_secs(2)))
+    };
+    let claim = json!({
+        "consumer": topology::uuid("server"), "project_id": "p", "user_id": "u",
+        "options": [{&host: {"VCPU": 1}}],
+    });
+    let nova = Asker::with(&nats.url(), login("nova", "nova"));
+    nova.command("claim", &[], &claim).ok();
+    let board = Asker::with(&nats.url(), login("dashboard", "board"));
+    board.query("moves", &json!({})).ok();
+    let command = board.try_ask("alloc.v1.command.release", &[], claim.to_string().as_bytes());
+    assert!(command.is_none(), "a dashboard can change something");
+    assert!(nova.try_ask("alloc.v1.event.Claimed.x.-", &[], b"forged").is_none());
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let client = login("dashboard", "board").connect(nats.url()).await.unwrap();
+        let mut view = View::new(client.clone(), "alloc_usage");
+        let wanted = async {
+            loop {
+                if let Change::Put { value, .. } = view.next().await.unwrap() {
+                    assert_eq!(value["name"], "host");
+                    return;
+                }
+            }
+        };
+        tokio::time::timeout(PATIENCE, wanted).await.expect("a dashboard can watch a view");
+        let ledger = LedgerHttp::new(&server.url(), "admin");
+        let mut follower = Follower::new(client, ledger, FollowOptions::default());
+        for sequence in 1..=4 {
+            let record = tokio::time::timeout(PATIENCE, follower.next()).await.unwrap().unwrap();
+            assert_eq!(record.header.sequence, sequence);
+        }
+        assert_eq!(follower.counts().refilled, 0, "a dashboard can follow the stream");
+    });
+    until(&server, "nothing foreign came", |ready| ready["publisher"]["alarm"].is_null());
+    assert!(server.terminate().success(), "a clean stop");
 }
 
 /// Without a login, and with limits that drop events, the server says what may go wrong.
