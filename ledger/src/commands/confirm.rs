@@ -3,7 +3,7 @@
 use super::Decision;
 use super::find_move::{already, find, is_claimed, wrong_state};
 use super::plan::{
-    self, Planned, at_most, check_fits, event_body, generations_after, owner_of, resolve,
+    self, Planned, at_most, check_room, event_body, generations_after, owner_of, resolve,
 };
 use crate::command::{Confirm, Via};
 use crate::decide::Draft;
@@ -32,7 +32,7 @@ pub(super) fn confirm(draft: &mut Draft<'_>, entry: MoveEntry, reason: Option<&s
         None => destination_alone(draft, &entry.this)?,
     };
     // It only lets go of things, so it fits whatever the capacity has become.
-    check_fits(&draft.state, &plan)?;
+    check_room(&draft.state, &plan)?;
     let generations = generations_after(&draft.state, &plan);
     let destination =
         draft.state.holding(&plan::allocations_after(&draft.state, &plan, entry.this.instance));

@@ -85,6 +85,16 @@ pub(crate) fn malformed(what: String) -> Cause {
 /// # Errors
 /// The shortages, the one that Placement names first; [`Cause::Quota`].
 pub(crate) fn check_fits(state: &State, plan: &[Planned]) -> Result<(), Refusal> {
+    check_room(state, plan)?;
+    quota::check(state, plan)
+}
+
+/// The same without limits of projects: for the ends of moves, which only hand back or let go of
+/// what is held already. A project's limit must never keep a server from going back.
+///
+/// # Errors
+/// The shortages.
+pub(crate) fn check_room(state: &State, plan: &[Planned]) -> Result<(), Refusal> {
     let writes: Vec<Write> = plan.iter().map(Planned::write).collect();
     let demand = held_after(state, &writes);
     check_inventories(state, plan)?;
@@ -99,7 +109,7 @@ pub(crate) fn check_fits(state: &State, plan: &[Planned]) -> Result<(), Refusal>
             }
         }
     }
-    let Some(first) = shortages.first() else { return quota::check(state, plan) };
+    let Some(first) = shortages.first() else { return Ok(()) };
     let cause = match first.cause {
         ShortageCause::Capacity => Cause::Capacity,
         ShortageCause::Retiring => Cause::Retiring,

@@ -288,6 +288,19 @@ mod tests {
         assert_eq!(world.holds(1), on(1, 4));
     }
 
+    /// Somebody else's limit must not keep a server from going back to where it was.
+    #[test]
+    fn a_revert_is_never_refused_for_a_limit() {
+        let mut world = World::new().host(1, &[("VCPU", 16)]);
+        world.ok(claim(1, &[on(1, 4)]));
+        world.ok(quota(Some("p"), "VCPU", at_most(4)));
+        world.ok(to_migration(1, 9));
+        world.ok(of("q", 9, on(1, 4)));
+        world.ok(claim(2, &[on(1, 4)]));
+        world.ok(revert(1));
+        assert_eq!((world.holds(1), world.holds(2)), (on(1, 4), on(1, 4)));
+    }
+
     #[test]
     fn classes_outside_the_max_rule_add_up() {
         let mut world = World::new().host(1, &[("VCPU", 8)]);

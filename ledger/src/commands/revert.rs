@@ -5,7 +5,7 @@
 use super::Decision;
 use super::find_move::{already, find, is_latest, wrong_state};
 use super::plan::{
-    self, Planned, at_most, check_fits, event_body, generations_after, owner_of, resolve,
+    self, Planned, at_most, check_room, event_body, generations_after, owner_of, resolve,
 };
 use crate::command::{Revert, Via};
 use crate::decide::Draft;
@@ -37,7 +37,7 @@ pub(super) fn revert(draft: &mut Draft<'_>, entry: MoveEntry, reason: Option<&st
         Some(_) => source_back(&draft.state, &this)?,
         None => source_alone(&draft.state, &this)?,
     };
-    check_fits(&draft.state, &plan)?;
+    check_room(&draft.state, &plan)?;
     let generations = generations_after(&draft.state, &plan);
     let source = draft.state.holding(&plan::allocations_after(&draft.state, &plan, this.instance));
     let state = if this.ended { MoveState::Abandoned } else { MoveState::Reverted };
