@@ -268,6 +268,24 @@ fn another_ledgers_commands_are_not_taken() {
     assert!(other.terminate().success(), "a clean stop");
 }
 
+/// The server ends when it is told to, also while the broker is away or silent, whatever it was
+/// waiting for there.
+#[test]
+fn the_server_ends_while_the_broker_is_away_or_silent() {
+    for round in 0..6 {
+        let mut nats = Nats::start();
+        let mut server = Server::with(&["--nats", &nats.url()], &[]);
+        // From the middle of connecting to long after.
+        thread::sleep(Duration::from_millis(500 * (round / 2)));
+        if round % 2 == 0 {
+            nats.kill()
+        } else {
+            nats.pause()
+        }
+        assert!(server.terminate().success(), "a clean stop");
+    }
+}
+
 #[test]
 fn the_service_can_be_switched_off() {
     let nats = Nats::start();

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use async_nats::{Client, ConnectOptions, Event, Message};
+use async_nats::{Client, ConnectOptions, Event, Message, Subscriber};
 use futures::StreamExt;
+use futures::stream::SelectAll;
 use projector::connection::Connection;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinHandle;
@@ -28,6 +29,8 @@ const WAITING: usize = 16 * 1024;
 const PAUSE: Duration = Duration::from_secs(1);
 /// How long requests in hand may take once the server ends.
 const GRACE: Duration = Duration::from_secs(20);
+/// How long their answers may take to go out.
+const SENT: Duration = Duration::from_secs(2);
 
 /// A service at work. It ends with [`Self::stop`].
 pub struct Service {
@@ -78,12 +81,13 @@ impl Service {
 /// One connection after another. A connection that was made once mends itself.
 async fn run(parts: Arc<Parts>, connection: Connection, mut stopped: watch::Receiver<bool>) {
     loop {
-        let ended = tokio::select! {
-            client = connect(&parts, &connection) => client,
+        // A client whose broker goes away in between waits for ever, and is given up at the end.
+        let begun = tokio::select! {
+            begun = begin(&parts, &connection) => begun,
             _ = stopped.wait_for(|stop| *stop) => return,
         };
-        let why = match ended {
-            Ok(client) => match serve(&parts, &client, &mut stopped).await {
+        let why = match begun {
+            Ok((client, heard)) => match serve(&parts, &client, heard, &mut stopped).await {
                 Ok(()) => return finish(&parts, &client).await,
                 Err(error) => error,
             },
@@ -96,6 +100,16 @@ async fn run(parts: Arc<Parts>, connection: Connection, mut stopped: watch::Rece
             _ = stopped.wait_for(|stop| *stop) => return,
         }
     }
+}
+
+/// Connects and subscribes.
+async fn begin(
+    parts: &Arc<Parts>,
+    connection: &Connection,
+) -> Result<(Client, Subscriptions), String> {
+    let client = connect(parts, connection).await?;
+    let heard = subscribe(parts, &client).await?;
+    Ok((client, heard))
 }
 
 async fn connect(parts: &Arc<Parts>, connection: &Connection) -> Result<Client, String> {
@@ -122,33 +136,47 @@ async fn connect(parts: &Arc<Parts>, connection: &Connection) -> Result<Client, 
         .map_err(|error| error.to_string())
 }
 
+/// What is listened to.
+struct Subscriptions {
+    verbs: SelectAll<Subscriber>,
+    commands: Subscriber,
+    queries: Subscriber,
+}
+
+async fn subscribe(parts: &Parts, client: &Client) -> Result<Subscriptions, String> {
+    let failed = |error: async_nats::SubscribeError| error.to_string();
+    parts.verbs.alone(client, Look::Before).await?;
+    let [command, query] = Endpoint::ALL.map(Endpoint::subject);
+    let heard = Subscriptions {
+        verbs: parts.verbs.subscribe(client).await.map_err(failed)?,
+        commands: client.queue_subscribe(command, QUEUE.into()).await.map_err(failed)?,
+        queries: client.queue_subscribe(query, QUEUE.into()).await.map_err(failed)?,
+    };
+    client.flush().await.map_err(|error| error.to_string())?;
+    // Both may have begun at the same moment: then one of them leaves.
+    parts.verbs.alone(client, Look::After).await?;
+    Ok(heard)
+}
+
 /// Serves until it is told to stop, or the connection is given up.
 async fn serve(
     parts: &Arc<Parts>,
     client: &Client,
+    mut heard: Subscriptions,
     stopped: &mut watch::Receiver<bool>,
 ) -> Result<(), String> {
-    let failed = |error: async_nats::SubscribeError| error.to_string();
-    parts.verbs.alone(client, Look::Before).await?;
-    let mut verbs = parts.verbs.subscribe(client).await.map_err(failed)?;
-    let [command, query] = Endpoint::ALL.map(Endpoint::subject);
-    let mut commands = client.queue_subscribe(command, QUEUE.into()).await.map_err(failed)?;
-    let mut queries = client.queue_subscribe(query, QUEUE.into()).await.map_err(failed)?;
-    client.flush().await.map_err(|error| error.to_string())?;
-    // Both may have begun at the same moment: then one of them leaves.
-    parts.verbs.alone(client, Look::After).await?;
     parts.board.connected();
     tracing::info!("commands and queries are taken by NATS");
     let closed = || "the connection was closed".to_owned();
     loop {
         tokio::select! {
-            message = commands.next() => {
+            message = heard.commands.next() => {
                 take(parts, client, Endpoint::Command, message.ok_or_else(closed)?);
             }
-            message = queries.next() => {
+            message = heard.queries.next() => {
                 take(parts, client, Endpoint::Query, message.ok_or_else(closed)?);
             }
-            message = verbs.next() => tell(parts, client, message.ok_or_else(closed)?),
+            message = heard.verbs.next() => tell(parts, client, message.ok_or_else(closed)?),
             _ = stopped.wait_for(|stop| *stop) => return Ok(()),
         }
     }
@@ -157,14 +185,12 @@ async fn serve(
 /// Answers what is in hand. What waits in the connection is left to other servers, or to a retry.
 async fn finish(parts: &Parts, client: &Client) {
     let all = u32::try_from(IN_HAND).unwrap_or(u32::MAX);
-    let answered = async {
-        // The semaphore is never closed.
-        let _all = parts.requests.acquire_many(all).await;
-        client.flush().await
-    };
-    match tokio::time::timeout(GRACE, answered).await {
-        Ok(Ok(())) => {}
-        _ => tracing::warn!("some requests by NATS were not answered at the end"),
+    // The semaphore is never closed.
+    let answered = tokio::time::timeout(GRACE, parts.requests.acquire_many(all)).await;
+    // A broker that is away gets no answers; nobody waits for it.
+    let sent = tokio::time::timeout(SENT, client.flush()).await;
+    if answered.is_err() || !matches!(sent, Ok(Ok(()))) {
+        tracing::warn!("some requests by NATS were perhaps not answered at the end");
     }
     parts.board.lost(None);
 }
