@@ -9,6 +9,7 @@ use async_nats::ConnectOptions;
 use serde_json::{Value, json};
 use system_tests::asker::Asker;
 use system_tests::nats::Nats;
+use system_tests::replay_tool::replay;
 use system_tests::server::{Server, verify_ledger};
 use system_tests::topology;
 
@@ -307,5 +308,8 @@ fn the_actor_is_on_record() {
     ];
     let done = scene.asker.command("claim", &headers, &scene.claim("a", 3)).ok().json();
     assert_eq!(done["events"][0]["header"]["request_id"], headers[1].1);
+    // Names are in the private part, which is not published: the tool on the ledger's folder reads it.
+    let told = replay(&scene.server.data_dir(), &["history", "--request-id", headers[1].1]);
+    told.tells(&["Claimed", "by nats:nova-conductor"]);
     scene.ends_well();
 }
