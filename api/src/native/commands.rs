@@ -85,7 +85,17 @@ fn read(form: Form, body: &[u8]) -> Result<Vec<Command>, Failure> {
     if is_list(form, body) {
         return form.read(body);
     }
+    if form == Form::Json && is_empty_object(body) {
+        return Err(Failure::bad_request(
+            "A command is an object with one member that is named for it, such as {\"confirm\": {...}}.",
+        ));
+    }
     form.read::<Command>(body).map(|command| vec![command])
+}
+
+fn is_empty_object(body: &[u8]) -> bool {
+    let inner = body.trim_ascii().strip_prefix(b"{").and_then(|rest| rest.strip_suffix(b"}"));
+    inner.is_some_and(|inner| inner.trim_ascii().is_empty())
 }
 
 fn is_list(form: Form, body: &[u8]) -> bool {
@@ -119,6 +129,8 @@ mod tests {
             .expect_err("misspelt")
             .message;
         assert!(told.contains("nam"), "{told}");
+        let told = read(Form::Json, b" {} ").expect_err("nothing").message;
+        assert!(told.contains("named for it"), "{told}");
         let told = read(Form::Json, br#"{"fly": {}}"#).expect_err("unknown").message;
         assert!(told.contains("fly"), "{told}");
     }

@@ -101,6 +101,7 @@ pub fn list(app: &App, request: &Request) -> Result<Reply, Failure> {
 pub fn of_consumer(app: &App, request: &Request) -> Result<Reply, Failure> {
     let id: ConsumerUuid = id(request.param(0), "consumer")?;
     let query = Query::parse(&request.query)?;
+    check_names(&query, &[])?;
     answer(app, &page(&query, Some(IndexKey::Consumer(id)))?)
 }
 
@@ -111,6 +112,7 @@ pub fn of_consumer(app: &App, request: &Request) -> Result<Reply, Failure> {
 pub fn of_provider(app: &App, request: &Request) -> Result<Reply, Failure> {
     let provider: ProviderUuid = id(request.param(0), "provider")?;
     let query = Query::parse(&request.query)?;
+    check_names(&query, &["generation"])?;
     let to = query.last("generation").map(|text| {
         text.parse::<u32>().map_err(|_| {
             Failure::bad_request(format!("generation has to be a whole number, not {text}."))
@@ -118,6 +120,15 @@ pub fn of_provider(app: &App, request: &Request) -> Result<Reply, Failure> {
     });
     let step = to.transpose()?.map(|to| Step { provider, to });
     answer(app, &Page { step, ..page(&query, Some(IndexKey::Provider(provider)))? })
+}
+
+/// A filter that does not exist is more likely misspelt than meant for another route.
+fn check_names(query: &Query, own: &[&str]) -> Result<(), Failure> {
+    let known = |name: &str| matches!(name, "after" | "limit" | "kind") || own.contains(&name);
+    match query.pairs().find(|(name, _)| !known(name)) {
+        Some((name, _)) => Err(Failure::bad_request(format!("There is no filter {name}."))),
+        None => Ok(()),
+    }
 }
 
 fn key_of(query: &Query) -> Result<Option<IndexKey>, Failure> {

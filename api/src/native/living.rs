@@ -58,6 +58,9 @@ fn living(body: Body) -> Result<Living, Failure> {
     if body.living.len() > IDS {
         return Err(Failure::too_large(format!("A list may have {IDS} ids; send it in ranges.")));
     }
+    if body.first.zip(body.last).is_some_and(|(first, last)| first > last) {
+        return Err(Failure::bad_request("The range is empty: first is greater than last."));
+    }
     let as_of: jiff::Timestamp = body.as_of.parse().map_err(|_| {
         Failure::bad_request(format!("as_of cannot be {}: use RFC 3339.", body.as_of))
     })?;

@@ -122,3 +122,20 @@ fn a_move_has_a_story() {
     assert_eq!(kinds, ["MovedToMigration", "Claimed", "Confirmed"], "{story}");
     assert_eq!(server.send("GET", &format!("/ledger/v1/moves/{migration}"), &[], b"").status, 404);
 }
+
+#[test]
+fn a_filter_that_does_not_exist_is_refused_everywhere() {
+    let server = Server::start();
+    let id = "10000000-0000-4000-8000-000000000001";
+    for path in [
+        format!("/ledger/v1/consumers/{id}/history?generation=1"),
+        format!("/ledger/v1/providers/{id}/history?bogus=1"),
+        "/ledger/v1/events?bogus=1".to_owned(),
+    ] {
+        let answer = server.send("GET", &path, &[], b"");
+        assert_eq!(answer.status, 400, "{path}");
+    }
+    let fine =
+        format!("/ledger/v1/providers/{id}/history?generation=1&after=0&limit=5&kind=Claimed");
+    assert_eq!(server.send("GET", &fine, &[], b"").status, 200);
+}
