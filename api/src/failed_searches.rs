@@ -97,9 +97,11 @@ impl Bounds {
 pub fn note(app: &App, request: &Request, index: &CandidateIndex, query: &Query) {
     let searches = &app.failed_searches;
     let begun = Instant::now();
-    if app.ledger.health().queued > QUEUE as u64 / 2
-        || !searches.passes(&request.identity.project, &request.query, begun)
-    {
+    if app.ledger.health().queued > QUEUE as u64 / 2 {
+        searches.left_out.fetch_add(1, Ordering::Relaxed);
+        return;
+    }
+    if !searches.passes(&request.identity.project, &request.query, begun) {
         return;
     }
     let Ok(groups) = steps(index, query) else { return };

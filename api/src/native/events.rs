@@ -9,6 +9,7 @@ use ledger::record::{Header, Record};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::page::no_filter;
 use crate::app::App;
 use crate::http::failure::Failure;
 use crate::http::reply::Reply;
@@ -126,7 +127,7 @@ pub fn of_provider(app: &App, request: &Request) -> Result<Reply, Failure> {
 fn check_names(query: &Query, own: &[&str]) -> Result<(), Failure> {
     let known = |name: &str| matches!(name, "after" | "limit" | "kind") || own.contains(&name);
     match query.pairs().find(|(name, _)| !known(name)) {
-        Some((name, _)) => Err(Failure::bad_request(format!("There is no filter {name}."))),
+        Some((name, _)) => Err(no_filter(name)),
         None => Ok(()),
     }
 }
@@ -140,7 +141,7 @@ fn key_of(query: &Query) -> Result<Option<IndexKey>, Failure> {
             "move" => IndexKey::Move(id::<MoveId>(value, name)?),
             "request_id" => IndexKey::RequestId(value.to_owned()),
             "after" | "limit" | "kind" => continue,
-            other => return Err(Failure::bad_request(format!("There is no filter {other}."))),
+            other => return Err(no_filter(other)),
         });
     }
     if keys.len() > 1 {

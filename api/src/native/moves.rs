@@ -6,6 +6,7 @@ use ledger::state::{MoveEntry, State};
 use projector::moves::Step;
 use serde_json::{Value, json};
 
+use super::page::no_filter;
 use crate::app::App;
 use crate::http::failure::Failure;
 use crate::http::reply::Reply;
@@ -108,7 +109,7 @@ impl Filter {
                 "limit" => {
                     filter.limit = value.parse::<usize>().map_err(|_| bad())?.clamp(1, LARGEST_PAGE)
                 }
-                other => return Err(Failure::bad_request(format!("There is no filter {other}."))),
+                other => return Err(no_filter(other)),
             }
         }
         Ok(filter)
