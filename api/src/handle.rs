@@ -1,13 +1,17 @@
 //! One request from its head to its answer: the checks that come before any handler, in
 //! Placement's order, and the handlers by operation.
 
+use std::any::Any;
 use std::net::SocketAddr;
+use std::panic::AssertUnwindSafe;
 
 use bytes::Bytes;
+use futures::FutureExt;
 use http::header::{ACCEPT, HOST};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, Method};
 use hyper::body::Incoming;
+use ledger::panics::{self, Place};
 use tracing::Instrument;
 
 use crate::app::App;
@@ -17,7 +21,7 @@ use crate::http::operation::Operation;
 use crate::http::reply::{Frame, HttpResponse, Reply, VERSION_HEADER, finish};
 use crate::http::request::{Origin, Request};
 use crate::http::router::{self, Endpoint, Media};
-use crate::http::{accept, auth, body, request_id};
+use crate::http::{accept, auth, body, bounds, request_id};
 use crate::placement::{
     aggregates, allocations, candidates, inventories, provider_allocations, provider_traits,
     reshaper, resource_classes, resource_providers, root, traits, usages,
@@ -30,8 +34,28 @@ const SEQUENCE: HeaderName = HeaderName::from_static("ledger-sequence");
 /// Answers a request.
 pub async fn handle(app: &App, request: http::Request<Incoming>, peer: SocketAddr) -> HttpResponse {
     let id = request_id::fresh();
+    let told = id.clone();
     let span = tracing::error_span!("request", request_id = %id, method = %request.method(), path = request.uri().path());
-    answer(app, request, peer, id).instrument(span).await
+    // Whatever is not caught further in, where more is known of how to answer.
+    let answered = AssertUnwindSafe(answer(app, request, peer, id)).catch_unwind();
+    answered.instrument(span).await.unwrap_or_else(|panic| {
+        let failure = panicked(Place::Http, &*panic, &told);
+        let frame = Frame { version: None, request_id: &told, host: None, accept: None };
+        finish(Err(failure), &frame)
+    })
+}
+
+/// The answer to a request whose handler panicked: 500 with the id that the log tells more under.
+/// What the request may have asked of the ledger stands or not, as after a lost connection.
+#[must_use]
+pub fn panicked(place: Place, panic: &(dyn Any + Send), id: &str) -> Failure {
+    let panic = panics::noted(place, panic);
+    tracing::error!(id, place = place.name(), %panic, "answering panicked");
+    Failure::internal(
+        "The server has met a defect of its own; its log tells more beside the id of this request.",
+    )
+    .field("cause", "internal")
+    .field("id", id)
 }
 
 async fn answer(
@@ -53,7 +77,9 @@ async fn answer(
     let timer = app.metrics.start();
     let mut version = None;
     let mut operation = None;
-    let result = carry_out(app, &parts, incoming, peer, &id, &mut version, &mut operation).await;
+    let work = carry_out(app, &parts, incoming, peer, &id, &mut version, &mut operation);
+    let result = AssertUnwindSafe(work).catch_unwind().await;
+    let result = result.unwrap_or_else(|panic| Err(panicked(Place::Http, &*panic, &id)));
     let own = parts.uri.path().starts_with("/ledger/");
     let frame = Frame {
         version,
@@ -95,6 +121,7 @@ async fn carry_out(
     } else {
         auth::noauth2(&parts.headers).ok_or_else(Failure::unauthorized)?
     };
+    bounds::check(&parts.headers, &identity)?;
     let in_effect = requested_version(&parts.headers)?;
     *version = Some(in_effect);
     body::check_headers(&parts.headers)?;
@@ -130,6 +157,7 @@ async fn carry_out(
 /// # Errors
 /// The handler's.
 pub async fn run(app: &App, operation: Operation, request: &Request) -> Result<Reply, Failure> {
+    panics::planted("handler", request.global_id.as_deref());
     let reply = dispatch(app, operation, request).await?;
     Ok(match &request.past {
         Some(past) => reply.header(SEQUENCE, past.state.sequence().into()),

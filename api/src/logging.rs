@@ -25,6 +25,7 @@ pub fn start(
     filter: &str,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let filter = EnvFilter::try_new(filter)?;
+    ledger::panics::report();
     let builder = fmt().with_env_filter(filter).with_writer(std::io::stderr);
     match format {
         LogFormat::Human => builder.with_ansi(std::io::stderr().is_terminal()).try_init(),

@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use http::request::Parts;
 use http::{Method, StatusCode};
+use ledger::panics;
 use projector::ViewHealth;
 use projector::buckets::{Buckets, BucketsStatus};
 use projector::publisher::{Publisher, PublisherStatus};
@@ -17,6 +18,10 @@ use crate::lag::{self, Follower};
 use crate::native::stream;
 use crate::nats::ServiceStatus;
 use crate::provider_metrics;
+
+/// From so many caught panics on `/readyz` has an alarm: one may be a freak, three are a defect that
+/// somebody meets again and again.
+const INTERNAL_ERRORS_ALARM: u64 = 3;
 
 /// The answer if the request is for one of these.
 #[must_use]
@@ -50,6 +55,7 @@ fn ready(app: &App) -> Reply {
         "ready": ready,
         "reason": reason,
         "clock": clock(app.clock.jumps()),
+        "internal_errors": internal_errors(),
         "lag": followers.iter().map(lagging).collect::<Value>(),
         "sequence": health.durable,
         "queued": health.queued,
@@ -64,6 +70,16 @@ fn ready(app: &App) -> Reply {
 
 fn clock(jumps: Jumps) -> Value {
     json!({ "jumps": jumps.count, "last_jump_seconds": jumps.last as f64 / 1e6 })
+}
+
+/// Panics that were caught. They alone never make the server unready: each cost one request, and
+/// whoever can cause them shall not be able to take the server out of service.
+fn internal_errors() -> Value {
+    let total: u64 = panics::counts().map(|(_, count)| count).sum();
+    let alarm = (total >= INTERNAL_ERRORS_ALARM).then(|| {
+        format!("{total} requests or works met a defect of this program; see the log for panics")
+    });
+    json!({ "count": total, "alarm": alarm })
 }
 
 fn lagging(follower: &Follower) -> Value {
@@ -192,6 +208,12 @@ fn general(app: &App) -> String {
             let value = if unit == "events" { lag.events as f64 } else { lag.seconds };
             let _ = writeln!(out, "allocd_lag_{unit}{{who=\"{name}\"}} {value}");
         }
+    }
+    let _ = writeln!(out, "# HELP allocd_internal_errors_total Panics that were caught, by place.");
+    let _ = writeln!(out, "# TYPE allocd_internal_errors_total counter");
+    for (place, count) in panics::counts() {
+        let place = place.name();
+        let _ = writeln!(out, "allocd_internal_errors_total{{where=\"{place}\"}} {count}");
     }
     let _ = writeln!(out, "# HELP allocd_refusals_total Refused commands by cause.");
     let _ = writeln!(out, "# TYPE allocd_refusals_total counter");

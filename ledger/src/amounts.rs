@@ -64,7 +64,8 @@ impl Inventory {
         (f64::from(self.total) - f64::from(self.reserved)) * self.allocation_ratio
     }
 
-    /// [`Self::capacity`] cut off towards zero, as Placement shows it.
+    /// [`Self::capacity`] cut off towards zero, as Placement shows it; where it is beyond 64 bits,
+    /// the nearest number that is not.
     pub fn capacity_shown(&self) -> i64 {
         self.capacity() as i64
     }

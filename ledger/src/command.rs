@@ -545,64 +545,6 @@ impl OverlapClasses {
 }
 
 impl Command {
-    /// About how many things it names: what it may write grows with it.
-    pub(crate) fn weight(&self) -> usize {
-        let holding = |holding: &Holding| {
-            holding.values().map(|resources| 1 + resources.len()).sum::<usize>()
-        };
-        let options = |options: &[Holding]| options.iter().map(holding).max().unwrap_or(0);
-        let found =
-            |it: &Option<Searched>| it.as_ref().map_or(0, |searched| options(&searched.options));
-        let writes = |writes: &[ConsumerWrite]| {
-            writes.iter().map(|write| 1 + holding(&write.allocations)).sum::<usize>()
-        };
-        match self {
-            Self::ChangeInventories(it) => match &it.change {
-                InventoryChange::ReplaceAll(all) => 1 + all.len(),
-                InventoryChange::DeleteAll | InventoryChange::ReplaceWhenFree(_) => usize::MAX,
-                _ => 1,
-            },
-            // What they take away may be long, too.
-            Self::SetTraits(_)
-            | Self::SetAggregates(_)
-            | Self::Reshape(_)
-            | Self::ReleaseAndReserve(_)
-            | Self::Retire(_)
-            | Self::Unretire(_) => usize::MAX,
-            Self::SetQuota(it) => 1 + it.limits.len(),
-            Self::ReplaceAllocations(it) => writes(&it.consumers),
-            Self::Claim(it) => options(&it.options).max(found(&it.searched)),
-            Self::DoubleUp(it) => options(&it.options),
-            Self::Reschedule(it) => options(&it.options).max(found(&it.searched)),
-            // The destination and each alternate may be as large as the largest option.
-            Self::Resize(it) => (1 + it.max_attempts as usize)
-                .saturating_mul(options(&it.options).max(found(&it.searched))),
-            _ => 1,
-        }
-    }
-
-    /// The consumers that it names.
-    pub(crate) fn consumers(&self) -> Vec<ConsumerUuid> {
-        match self {
-            Self::ReplaceAllocations(it) => {
-                it.consumers.iter().map(|write| write.consumer).collect()
-            }
-            Self::Claim(it) => vec![it.consumer],
-            Self::DoubleUp(it) => vec![it.consumer],
-            Self::MoveToMigration(it) => vec![it.consumer, it.migration],
-            Self::Reschedule(it) => vec![it.consumer],
-            Self::Confirm(it) => vec![it.consumer],
-            Self::Revert(it) => vec![it.consumer],
-            Self::Resize(it) => vec![it.consumer, it.migration],
-            Self::HostChanged(it) => vec![it.consumer],
-            Self::Fail(it) => vec![it.consumer],
-            Self::Release(it) => vec![it.consumer],
-            Self::ReleasePart(it) => vec![it.consumer],
-            Self::ReleaseAndReserve(it) => vec![it.consumer],
-            _ => Vec::new(),
-        }
-    }
-
     /// Who asks for what, for the record of a refusal. Of ordered options it is the first; of a
     /// query that finds nothing, nothing.
     pub(crate) fn asked(&self) -> Vec<(ConsumerUuid, &Holding)> {

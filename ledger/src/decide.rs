@@ -5,6 +5,7 @@ use crate::command::Command;
 use crate::commands;
 use crate::event::{Event, Unchanged};
 use crate::limits;
+use crate::panics::planted;
 use crate::refusal::{Cause, Refusal};
 use crate::stamp::Stamp;
 use crate::state::State;
@@ -43,6 +44,7 @@ impl<'a> Draft<'a> {
     /// Adds an event and folds it into the state, so that what follows is decided after it.
     pub(crate) fn emit(&mut self, event: Event) {
         self.state.apply(self.state.sequence() + 1, self.now, &event);
+        planted("apply", self.stamp.request_id.as_deref());
         self.events.push(event);
     }
 

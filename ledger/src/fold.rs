@@ -3,6 +3,7 @@
 
 use crate::event::DecodeError;
 use crate::log::{LogError, LogReader};
+use crate::panics::{Place, caught};
 use crate::state::{State, checkpoint};
 use std::path::Path;
 
@@ -25,6 +26,15 @@ pub enum FoldError {
         sequence: u64,
         /// What is wrong.
         error: DecodeError,
+    },
+    /// An event contradicts the state before it: it was written by a program that decides
+    /// differently.
+    #[error("event {sequence} cannot follow on what is before it: {what}")]
+    Contradiction {
+        /// Which.
+        sequence: u64,
+        /// What does not fit.
+        what: String,
     },
     /// The log ends before the target.
     #[error("the ledger ends at event {head}; event {target} is not there")]
@@ -71,7 +81,8 @@ fn follows_log(state: &State, reader: &dyn LogReader) -> Result<bool, LogError> 
 /// Folds the events after the state's own up to `target` into it.
 ///
 /// # Errors
-/// [`FoldError`] naming the place; the state then stands before it.
+/// [`FoldError`] naming the place. After a contradiction the state is of no use any more, after
+/// other errors it stands before that place.
 pub fn fold(
     state: &mut State,
     reader: &dyn LogReader,
@@ -90,7 +101,8 @@ pub fn fold(
                 .check_follows(state.sequence(), state.position().hash)
                 .map_err(|error| LogError::at(sequence, error))?;
             let event = record.event().map_err(|error| FoldError::Decode { sequence, error })?;
-            state.apply(sequence, record.header.recorded_at, &event);
+            caught(Place::Fold, || state.apply(sequence, record.header.recorded_at, &event))
+                .map_err(|panic| FoldError::Contradiction { sequence, what: panic.to_string() })?;
             state.seal(record.hash, record.header.epoch);
         }
         progress(state.sequence(), target);

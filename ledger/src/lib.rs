@@ -11,6 +11,7 @@ pub mod fold;
 pub mod ids;
 pub mod limits;
 pub mod log;
+pub mod panics;
 pub mod record;
 pub mod refusal;
 pub mod search;

@@ -4,17 +4,21 @@
 pub const AMOUNT: u32 = i32::MAX as u32;
 /// Events of one group, so that a log that is a replicated stream can carry it.
 pub const GROUP_EVENTS: usize = 10_000;
-/// Encoded bytes of one group.
+/// Encoded bytes of one group, private parts included: they are written with it.
 pub const GROUP_BYTES: usize = 512 * 1024;
-/// Encoded bytes of one batch: the groups of one commit.
+/// Encoded bytes of one batch, private parts included: the groups of one commit.
 pub const BATCH_BYTES: usize = 768 * 1024;
+/// Encoded bytes of the record of a refusal, or of one of refusals that were suppressed: a body of
+/// [`REJECTED_BYTES`] or [`SUPPRESSED_BYTES`], a header with a request id, a command id and its
+/// project, and a private part with a user, a project and an address, each at its longest.
+pub const NOTE_BYTES: usize = 12 * 1024;
 /// Commands of one submitted list.
 pub const LIST_COMMANDS: usize = 10_000;
 /// Submissions waiting for the writer; one more is answered "queue full".
 pub const QUEUE: usize = 4_096;
 /// Bytes of a client's command id.
 pub const COMMAND_ID_BYTES: usize = 255;
-/// Bytes of a request id; a longer one is cut before it is stamped.
+/// Bytes of a request id.
 pub const REQUEST_ID_BYTES: usize = 255;
 /// Characters of names of classes, traits, consumer types, projects and users (Placement).
 pub const NAME_CHARS: usize = 255;
@@ -44,6 +48,9 @@ pub const PROVIDERS_TOLD: usize = 16;
 pub const OPTIONS_TOLD: usize = 32;
 /// Encoded bytes of a `Rejected` body.
 pub const REJECTED_BYTES: usize = 2 * 1024;
+/// Encoded bytes of a `RefusalsSuppressed` body: 16 projects with ids of a usual length fit, of the
+/// longest names the first few.
+pub const SUPPRESSED_BYTES: usize = 4 * 1024;
 /// Bytes of a query in a `SearchFailed` body.
 pub const QUERY_BYTES: usize = 1_024;
 /// Groups of a query that a `SearchFailed` body tells of.

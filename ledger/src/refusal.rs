@@ -276,6 +276,12 @@ pub enum Cause {
         /// What is wrong.
         what: String,
     },
+    /// A defect of this program: the command panicked while it was decided, and nothing of it was
+    /// done.
+    Internal {
+        /// The log tells more beside it.
+        id: uuid::Uuid,
+    },
     /// The command id was used for another command.
     CommandIdReused {
         /// The sequence of the first event of that command.

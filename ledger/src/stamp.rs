@@ -1,6 +1,8 @@
 //! What the outside world adds to a command: who, when, on whose behalf. With it `decide` needs
 //! neither clock nor randomness.
 
+use crate::limits::{COMMAND_ID_BYTES, NAME_CHARS, REQUEST_ID_BYTES};
+use crate::refusal::Cause;
 use crate::time::Timestamp;
 
 /// An id that a client chose for a command, so that it can safely send it again.
@@ -25,6 +27,36 @@ pub struct Stamp {
     pub request_id: Option<String>,
     /// The client's id for this command, if it chose one.
     pub command_id: Option<CommandId>,
+}
+
+impl Stamp {
+    /// Checks that everything in it is within its limit: each record of a group repeats it.
+    ///
+    /// # Errors
+    /// [`Cause::TooLarge`] naming what is too long.
+    pub fn check(&self) -> Result<(), Cause> {
+        let id = self.command_id.as_ref();
+        let sizes = [
+            ("characters of the user", self.actor.user.chars().count(), NAME_CHARS),
+            ("characters of the project", self.actor.project.chars().count(), NAME_CHARS),
+            ("characters of the address", self.actor.address.chars().count(), NAME_CHARS),
+            (
+                "bytes of the request id",
+                self.request_id.as_ref().map_or(0, String::len),
+                REQUEST_ID_BYTES,
+            ),
+            ("bytes of the command id", id.map_or(0, |id| id.id.len()), COMMAND_ID_BYTES),
+            (
+                "characters of the command id's project",
+                id.map_or(0, |id| id.project.chars().count()),
+                NAME_CHARS,
+            ),
+        ];
+        match sizes.into_iter().find(|(_, size, most)| size > most) {
+            Some((what, _, most)) => Err(Cause::TooLarge { what: what.into(), limit: most as u64 }),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Who asked. Stored in the erasable part of the record only.

@@ -4,8 +4,8 @@ use crate::fold::{Batch, Projection, ProjectionError, READ_RECORDS, apply_record
 use crate::published::Published;
 use ledger::Ledger;
 use ledger::event::Event;
+use ledger::panics::{Place, caught};
 use parking_lot::Mutex;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -201,14 +201,8 @@ fn guarded<T>(
     at: u64,
     fold: impl FnOnce() -> Result<T, ProjectionError>,
 ) -> Result<T, ProjectionError> {
-    catch_unwind(AssertUnwindSafe(fold)).unwrap_or_else(|panic| {
-        let what = panic
-            .downcast_ref::<String>()
-            .cloned()
-            .or_else(|| panic.downcast_ref::<&str>().map(|&text| text.to_owned()))
-            .unwrap_or_else(|| "a panic without words".to_owned());
-        Err(ProjectionError::Panicked { at, what })
-    })
+    caught(Place::View, fold)
+        .unwrap_or_else(|panic| Err(ProjectionError::Panicked { at, what: panic.to_string() }))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use crate::follow::{Follow, Follower, Shared};
 use crate::{Behind, CandidateIndex, ConsumersView, MovesView, Projection, UsageView};
 use ledger::Ledger;
+use ledger::panics::{Place, caught};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -219,7 +220,11 @@ async fn follow(
         // Each view gets one step a round, so that one far behind does not hold up the others.
         let mut more = false;
         for follower in followers.iter_mut() {
-            more |= follower.advance(ledger, until);
+            // A fold that panics stops its view; anything else is tried again with the next event.
+            match caught(Place::View, || follower.advance(ledger, until)) {
+                Ok(advanced) => more |= advanced,
+                Err(panic) => tracing::error!(%panic, "a view could not be taken further"),
+            }
         }
         if more {
             continue;

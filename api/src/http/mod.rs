@@ -4,6 +4,7 @@
 pub mod accept;
 pub mod auth;
 pub mod body;
+pub mod bounds;
 pub mod cors;
 pub mod error;
 pub mod failure;

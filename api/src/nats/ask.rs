@@ -16,7 +16,7 @@ use crate::http::microversion::MAX;
 use crate::http::operation::Operation;
 use crate::http::reply::{Reply, VERSION_HEADER};
 use crate::http::request::{Origin, Params, Request};
-use crate::http::{body, request_id, router};
+use crate::http::{body, bounds, request_id, router};
 use crate::native::media::Form;
 use crate::native::{commands, named_command};
 use crate::past;
@@ -49,6 +49,7 @@ pub(super) async fn answer(
             let request = request(message, id)?;
             let form = Form::of_body(&request.headers)?;
             let command = named_command::read(name, form, &request.body)?;
+            ledger::panics::planted("handler", request.global_id.as_deref());
             commands::carry_out(app, &request, vec![command]).await
         }
         Endpoint::Query => {
@@ -82,9 +83,11 @@ fn request(message: &Message, id: &str) -> Result<Request, Failure> {
         // Who comes this way is new, and needs no old answers.
         false => MAX,
     };
+    let identity = identity(&headers);
+    bounds::check(&headers, &identity)?;
     Ok(Request {
         version,
-        identity: identity(&headers),
+        identity,
         params: Params::new(),
         query: String::new(),
         body: Bytes::clone(&message.payload),

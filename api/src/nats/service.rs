@@ -1,11 +1,13 @@
 //! The service at work: it connects, subscribes, and answers each message in a task of its own.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_nats::{Client, ConnectOptions, Event, Message, Subscriber};
-use futures::StreamExt;
 use futures::stream::SelectAll;
+use futures::{FutureExt, StreamExt};
+use ledger::panics::Place;
 use projector::connection::Connection;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinHandle;
@@ -16,6 +18,7 @@ use super::endpoint::Endpoint;
 use super::reply::{self, Outgoing};
 use super::verbs::{Look, QUEUE, Verbs};
 use crate::app::App;
+use crate::handle::panicked;
 use crate::http::failure::Failure;
 use crate::http::request_id;
 
@@ -219,7 +222,11 @@ fn take(parts: &Arc<Parts>, client: &Client, endpoint: Endpoint, message: Messag
         let timer = parts.app.metrics.start();
         let mut operation = None;
         let result = match &turn {
-            Some(_) => ask::answer(&parts.app, endpoint, &message, &id, &mut operation).await,
+            Some(_) => {
+                let work = ask::answer(&parts.app, endpoint, &message, &id, &mut operation);
+                let answered = AssertUnwindSafe(work).catch_unwind().await;
+                answered.unwrap_or_else(|panic| Err(panicked(Place::Nats, &*panic, &id)))
+            }
             None => Err(Failure::busy("too many requests are in hand; try again")),
         };
         let status = match &result {

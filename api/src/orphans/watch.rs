@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ledger::panics::{Place, caught};
+
 use crate::app::App;
 
 /// How often.
@@ -13,9 +15,10 @@ const INTERVAL: Duration = Duration::from_secs(60);
 pub async fn watch(app: Arc<App>) {
     loop {
         let looking = Arc::clone(&app);
-        let looked = tokio::task::spawn_blocking(move || looking.orphans.look(&looking.view()));
-        if looked.await.is_err() {
-            tracing::error!("looking for orphans failed");
+        let look = move || looking.orphans.look(&looking.view());
+        let looked = tokio::task::spawn_blocking(move || caught(Place::Background, look)).await;
+        if let Ok(Err(panic)) = looked {
+            tracing::error!(%panic, "looking for orphans failed");
         }
         tokio::time::sleep(INTERVAL).await;
     }

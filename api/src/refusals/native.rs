@@ -43,6 +43,7 @@ fn status(cause: &Cause) -> StatusCode {
         | Cause::NameInvalid { .. }
         | Cause::Malformed { .. } => StatusCode::BAD_REQUEST,
         Cause::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+        Cause::Internal { .. } => StatusCode::INTERNAL_SERVER_ERROR,
         Cause::CommandIdReused { .. } => StatusCode::UNPROCESSABLE_ENTITY,
         _ => StatusCode::CONFLICT,
     }
@@ -145,6 +146,9 @@ fn sentence(refusal: &Refusal) -> String {
         Cause::CommandIdReused { sequence } => {
             format!("This command id was used for another command, at sequence {sequence}.")
         }
+        Cause::Internal { id } => format!(
+            "The ledger has met a defect of its own, and nothing was done; the server's log tells more beside {id}."
+        ),
         Cause::TooLarge { what, limit } => format!("Too large: {what}; the limit is {limit}."),
     }
 }

@@ -191,8 +191,8 @@ pub(super) fn check(
     Ok(())
 }
 
-/// Checks each field alone, as the reshaper does.
-pub(super) fn check_fields(class: &str, inventory: &Inventory) -> Result<(), Cause> {
+/// Checks each field alone.
+fn check_fields(class: &str, inventory: &Inventory) -> Result<(), Cause> {
     let fields = [
         ("total", inventory.total, 1),
         ("reserved", inventory.reserved, 0),

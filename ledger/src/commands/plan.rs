@@ -193,7 +193,7 @@ fn shortage_of(
         .map(|planned| u64::from(amount_in(&planned.after, asked.provider, asked.class)))
         .sum();
     let others = signed(held.after) - signed(needed.min(held.after));
-    let free = inventory.capacity_shown() - others;
+    let free = inventory.capacity_shown().saturating_sub(others);
     let free = if kept.closed { free.min(0) } else { free };
     let told = |needed, cause| {
         Some(Shortage {

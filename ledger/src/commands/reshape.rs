@@ -2,7 +2,7 @@
 //! claim in between (Launchpad bug 1783130; Placement API reference, "Reshaper").
 
 use super::Decision;
-use super::inventories::{check_fields, known_class, set_to};
+use super::inventories::{check, known_class, set_to};
 use super::plan::{Planned, check_fits, event_body, generations_after, provider_row};
 use super::replace_allocations::plain_writes;
 use crate::command::{Reshape, Via};
@@ -87,7 +87,8 @@ fn check_classes(state: &State, command: &Reshape) -> Result<(), Refusal> {
     for wanted in command.inventories.values() {
         for (class, inventory) in &wanted.inventories {
             known_class(state, class)?;
-            check_fields(class, inventory)?;
+            // All may be reserved, as at the microversions that have the reshaper.
+            check(class, inventory, true)?;
         }
     }
     Ok(())

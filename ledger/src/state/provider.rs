@@ -101,7 +101,9 @@ impl ProviderInventory {
     /// What can still be claimed, cut off towards zero; below 0 if overcommitted, 0 at most if it
     /// is closed.
     pub fn free(&self) -> i64 {
-        let free = self.inventory.capacity_shown() - i64::try_from(self.held).unwrap_or(i64::MAX);
+        // A capacity may be as far from 0 as the type goes: a ratio has no useful bound.
+        let held = i64::try_from(self.held).unwrap_or(i64::MAX);
+        let free = self.inventory.capacity_shown().saturating_sub(held);
         if self.closed { free.min(0) } else { free }
     }
 

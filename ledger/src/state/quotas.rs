@@ -132,9 +132,9 @@ impl State {
     /// Puts what projects hold right after an event, by [`Self::part_of`] before and after it.
     pub(super) fn recount(&mut self, before: &OfProjects, after: &OfProjects) {
         for (key, gone) in before {
-            let left = self.quotas.held.get(key).copied().unwrap_or(0).checked_sub(*gone);
-            let left = left.expect("a project holds what its consumers do");
-            self.quotas.held.insert(*key, left);
+            let held = self.quotas.held.get(key).copied().unwrap_or(0);
+            // Never below, unless an older version counted wrongly; `verify` tells of that.
+            self.quotas.held.insert(*key, held.saturating_sub(*gone));
         }
         for (key, come) in after {
             *self.quotas.held.entry(*key).or_insert(0) += come;

@@ -53,6 +53,14 @@ impl Answer {
         })
     }
 
+    /// Itself; see [`crate::panics::planted`].
+    pub(super) fn planted(self) -> Self {
+        for (header, _) in self.events() {
+            crate::panics::planted("answer", header.request_id.as_deref());
+        }
+        self
+    }
+
     /// The refusal, if it was refused.
     pub fn refusal(&self) -> Option<&Refusal> {
         match &self.outcome {

@@ -9,6 +9,7 @@ use crate::event::{Event, Unchanged};
 use crate::fold::fold;
 use crate::limits;
 use crate::log::{Acknowledged, Appended, Batch, Head, Log};
+use crate::panics::{Place, caught, planted};
 use crate::record::{Private, Record};
 use crate::refusal::Refusal;
 use crate::state::State;
@@ -17,9 +18,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 use tokio::sync::oneshot;
-
-/// Room for the record of a refusal and for one of refusals that were left out, in bytes.
-const NOTES: usize = 16 * 1024;
 
 /// A batch on its way to the disk, with those who wait for it.
 pub(super) struct BatchInHand {
@@ -60,26 +58,67 @@ impl BatchInHand {
         }
     }
 
-    /// Whether another group, and the small notes that may come with it, might not fit.
+    /// Whether another group might not fit, with the note of suppressed refusals before it.
     pub(super) fn is_full(&self) -> bool {
-        self.bytes + limits::GROUP_BYTES + NOTES > limits::BATCH_BYTES
+        self.bytes + limits::GROUP_BYTES + limits::NOTE_BYTES > limits::BATCH_BYTES
             || self.waiters.len() >= limits::QUEUE
     }
 
     pub(super) fn push(&mut self, events: Vec<Event>, records: Vec<(Record, Private)>) {
         for (record, private) in records {
-            self.bytes += record.bytes().len();
+            self.bytes += size(&record, &private);
             self.batch.records.push(record);
             self.batch.privates.push(Some(private));
         }
         self.batch.events.extend(events);
     }
 
+    /// Where the batch ends at present.
+    pub(super) fn mark(&self) -> Mark {
+        Mark { records: self.batch.records.len(), bytes: self.bytes }
+    }
+
+    /// Drops what came in after `mark`. Those who wait stay: each waits for what came before it.
+    pub(super) fn cut(&mut self, mark: Mark) {
+        self.batch.records.truncate(mark.records);
+        self.batch.privates.truncate(mark.records);
+        self.batch.events.truncate(mark.records);
+        self.bytes = mark.bytes;
+    }
+
+    /// Its records with their events.
+    pub(super) fn groups(&self) -> impl Iterator<Item = (&Record, &Event)> {
+        self.batch.records.iter().zip(&self.batch.events)
+    }
+
     pub(super) fn answer_unknown(self) {
-        for waiter in self.waiters {
-            let _ = waiter.answer.send(Err(SubmitError::OutcomeUnknown));
+        answer_unknown(self.waiters);
+    }
+
+    /// See [`planted`].
+    fn plant(&self, place: &str) {
+        for record in &self.batch.records {
+            planted(place, record.header.request_id.as_deref());
         }
     }
+}
+
+fn answer_unknown(waiters: Vec<Waiter>) {
+    for waiter in waiters {
+        let _ = waiter.answer.send(Err(SubmitError::OutcomeUnknown));
+    }
+}
+
+/// A place in a batch, between two groups.
+#[derive(Clone, Copy)]
+pub(super) struct Mark {
+    records: usize,
+    bytes: usize,
+}
+
+/// What a record and its private part count for, in groups and batches, in bytes.
+pub(super) fn size(record: &Record, private: &Private) -> usize {
+    record.bytes().len() + private.bytes().len()
 }
 
 pub(super) struct Committer {
@@ -110,27 +149,45 @@ impl Committer {
     }
 
     fn commit(&mut self, mut batch: BatchInHand) {
-        let Some(head) = batch.batch.head() else {
-            self.answer(batch.waiters, None);
-            return;
-        };
+        let waiters = std::mem::take(&mut batch.waiters);
+        let Some(head) = batch.batch.head() else { return self.answer(waiters, None) };
+        // After a panic on the way nobody knows how far it came: the log is opened again and the
+        // state folded from it, so nothing of what was half done is used.
+        match caught(Place::Commit, || self.written(batch, head)) {
+            Ok(Ok(committed)) => self.answer(waiters, Some(&committed)),
+            Ok(Err(reason)) => return self.recover(waiters, &reason),
+            Err(panic) => return self.recover(waiters, &panic.to_string()),
+        }
+        if let Err(panic) = caught(Place::Checkpoint, || self.checkpoint()) {
+            tracing::error!(%panic, "no checkpoint is begun");
+        }
+    }
+
+    /// Takes a batch to the disk and to the readers.
+    ///
+    /// # Errors
+    /// Why it is not known whether it is on disk.
+    fn written(&mut self, mut batch: BatchInHand, head: Head) -> Result<Arc<Committed>, String> {
+        // The decider takes no group into a batch that has no room for the largest one.
         assert!(batch.bytes <= limits::BATCH_BYTES, "a batch is larger than its limit");
+        batch.plant("append");
         let started = Instant::now();
         match self.log.append(&batch.batch, batch.expected) {
             Appended::Committed => {}
             Appended::Refused(actual) => {
-                let reason = format!(
+                return Err(format!(
                     "the log ends at {} instead of {}",
                     actual.sequence, batch.expected.sequence
-                );
-                return self.recover(batch, &reason);
+                ));
             }
-            Appended::Unknown(reason) => return self.recover(batch, &reason),
+            Appended::Unknown(reason) => return Err(reason),
         }
         let nanos = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.shared.fsync_nanos.store(nanos, Ordering::Relaxed);
         self.shared.batches.fetch_add(1, Ordering::Relaxed);
-        let state = Arc::new(batch.state.take().expect("a finished batch has its state"));
+        batch.plant("publish");
+        let state = batch.state.take().ok_or("the batch came without its state")?;
+        let state = Arc::new(state);
         assert_eq!(state.sequence(), head.sequence, "a batch ends where its state does");
         let committed = Arc::new(Committed {
             first: batch.expected.sequence + 1,
@@ -140,8 +197,7 @@ impl Committer {
             state: Arc::clone(&state),
         });
         self.publish(state, Some(Arc::clone(&committed)), head);
-        self.answer(batch.waiters, Some(&committed));
-        self.checkpoint();
+        Ok(committed)
     }
 
     /// Lets everybody see what is durable now.
@@ -161,44 +217,57 @@ impl Committer {
 
     fn answer(&self, waiters: Vec<Waiter>, committed: Option<&Arc<Committed>>) {
         let view = self.shared.view.load_full();
-        for waiter in waiters {
-            let sequence = view.sequence();
-            let answer = match waiter.waits_for {
-                WaitsFor::Accepted { first, count, unchanged } => Ok(Answer {
-                    outcome: Outcome::Accepted { unchanged },
-                    sequence,
-                    repeated: false,
-                    group: group_of(committed, first, count),
-                }),
-                WaitsFor::Refused { refusal, recorded_at } => Ok(Answer {
-                    group: recorded_at.and_then(|first| group_of(committed, first, 1)),
-                    outcome: Outcome::Refused { refusal, recorded_at },
-                    sequence,
-                    repeated: false,
-                }),
-                WaitsFor::Repeated(first) => answer_from_log(
-                    first,
-                    &*self.shared.reader,
-                    Arc::clone(&view),
-                )
-                .map_err(|error| {
+        for Waiter { answer, waits_for } in waiters {
+            // What was decided stands: whoever asks again by command id gets it.
+            let told = caught(Place::Answer, || self.told(waits_for, &view, committed));
+            let told = told.unwrap_or_else(|panic| {
+                tracing::error!(%panic, "an outcome cannot be told");
+                Err(SubmitError::OutcomeUnknown)
+            });
+            let _ = answer.send(told);
+        }
+    }
+
+    fn told(
+        &self,
+        waits_for: WaitsFor,
+        view: &Arc<State>,
+        committed: Option<&Arc<Committed>>,
+    ) -> Result<Answer, SubmitError> {
+        let sequence = view.sequence();
+        match waits_for {
+            WaitsFor::Accepted { first, count, unchanged } => Ok(Answer {
+                outcome: Outcome::Accepted { unchanged },
+                sequence,
+                repeated: false,
+                group: group_of(committed, first, count),
+            }
+            .planted()),
+            WaitsFor::Refused { refusal, recorded_at } => Ok(Answer {
+                group: recorded_at.and_then(|first| group_of(committed, first, 1)),
+                outcome: Outcome::Refused { refusal, recorded_at },
+                sequence,
+                repeated: false,
+            }),
+            WaitsFor::Repeated(first) => {
+                answer_from_log(first, &*self.shared.reader, Arc::clone(view)).map_err(|error| {
                     tracing::error!(%error, first, "a repeated command's outcome cannot be read");
                     SubmitError::OutcomeUnknown
-                }),
-            };
-            let _ = waiter.answer.send(answer);
+                })
+            }
         }
     }
 
     /// The outcome of a batch is unknown: nobody is told it failed. The log is opened again; what
     /// it holds decides.
-    fn recover(&mut self, batch: BatchInHand, reason: &str) {
+    fn recover(&mut self, waiters: Vec<Waiter>, reason: &str) {
         tracing::error!(reason, "the outcome of a commit is unknown; the log is opened again");
         let told =
             format!("a commit's outcome is unknown ({reason}); the log is being opened again");
         *self.shared.read_only.lock() = Some(told);
-        batch.answer_unknown();
-        match self.reopened() {
+        answer_unknown(waiters);
+        let reopened = caught(Place::Commit, || self.reopened());
+        match reopened.unwrap_or_else(|panic| Err(panic.to_string())) {
             Ok(state) => {
                 let head = Head { sequence: state.sequence(), hash: state.position().hash };
                 let state = Arc::new(state);
@@ -247,9 +316,10 @@ impl Committer {
         self.checkpoint_at = state.sequence();
         self.checkpointing = std::thread::Builder::new()
             .name("checkpoint".into())
-            .spawn(move || match state.write_checkpoint(&dir) {
-                Ok(path) => tracing::info!(path = %path.display(), "checkpoint written"),
-                Err(error) => tracing::warn!(%error, "checkpoint not written"),
+            .spawn(move || match caught(Place::Checkpoint, || state.write_checkpoint(&dir)) {
+                Ok(Ok(path)) => tracing::info!(path = %path.display(), "checkpoint written"),
+                Ok(Err(error)) => tracing::warn!(%error, "checkpoint not written"),
+                Err(panic) => tracing::error!(%panic, "checkpoint not written"),
             })
             .ok();
     }

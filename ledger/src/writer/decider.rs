@@ -2,81 +2,43 @@
 //! for the disk unless a whole batch does.
 
 use super::answer::SubmitError;
-use super::committer::{BatchInHand, Waiter, WaitsFor};
+use super::committer::{BatchInHand, Mark, Waiter, WaitsFor, size};
 use super::encode::{self, Envelope};
 use super::refusals::Limiter;
 use super::remembered::{InFlight, Known};
 use super::space::Space;
 use super::{Shared, Submission};
-use crate::amounts::Holding;
 use crate::command::Command;
 use crate::decide::{decide_in_place, too_large};
 use crate::event::{Answered, Event, Unchanged};
-use crate::ids::ConsumerUuid;
+use crate::ids::derived_uuid;
 use crate::limits;
 use crate::log::Head;
+use crate::panics::{Place, caught, planted};
 use crate::record::{Hash, Private, Record};
 use crate::refusal::{Cause, Refusal};
 use crate::stamp::{Actor, Stamp};
-use crate::state::{Provider, State};
+use crate::state::State;
 use crate::time::{Clock, Timestamp};
 use crossbeam_channel::{Receiver, Select, Sender};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Commands that name and touch no more things than this cannot exceed the size of a group.
-const LIGHT: usize = 128;
+/// The number of the id that a refusal for a panic has; the stamp's other ids have others.
+const INTERNAL_ID: u32 = u32::MAX;
 
-/// Whether a list is so small that its events fit into a group for certain: then no way back from
-/// them is needed. What its consumers and their moves hold counts too, since events tell it.
-fn is_light(state: &State, list: &[Command]) -> bool {
-    let [command] = list else { return false };
-    if may_retire(state, command) {
-        return false;
-    }
-    let of_holding = |holding: &Holding| holding.values().map(BTreeMap::len).sum::<usize>();
-    let mut weight = command.weight();
-    for consumer in command.consumers() {
-        let held = state.consumer(consumer).map_or(0, |row| row.allocations.len());
-        weight = weight.saturating_add(held);
-        for entry in state.moves().of(consumer).filter(|entry| entry.this.state.is_live()) {
-            let sides = of_holding(&entry.this.source) + of_holding(&entry.this.destination);
-            let alternates = entry.this.alternates.iter();
-            let next: usize = alternates.map(|alternate| 1 + of_holding(&alternate.holding)).sum();
-            weight = weight.saturating_add(1 + sides + next);
-        }
-    }
-    weight <= LIGHT
-}
-
-/// Whether a command may free what goes once it is free: that takes providers with it, and these
-/// their parents.
-fn may_retire(state: &State, command: &Command) -> bool {
-    if state.retiring().len() == 0 {
-        return false;
-    }
-    let goes = |row: Option<&Arc<Provider>>| row.is_some_and(|row| row.has_wishes());
-    let held_by = |consumer: ConsumerUuid| {
-        let row = state.consumer(consumer);
-        let held = row.into_iter().flat_map(|row| &row.allocations);
-        held.map(|one| one.provider).any(|id| goes(state.provider_row(id)))
-    };
-    match command {
-        Command::DeleteProvider(_) | Command::UpdateProvider(_) => true,
-        _ => command.consumers().into_iter().any(|consumer| {
-            let moves = state.moves().of(consumer).filter(|entry| entry.this.state.is_live());
-            let sides = moves
-                .flat_map(|entry| entry.this.migration.into_iter().chain([entry.this.instance]));
-            held_by(consumer) || sides.collect::<Vec<_>>().into_iter().any(held_by)
-        }),
-    }
+fn head(state: &State) -> Head {
+    Head { sequence: state.sequence(), hash: state.position().hash }
 }
 
 pub(super) struct Decider {
     pub(super) shared: Arc<Shared>,
     pub(super) clock: Arc<dyn Clock>,
+    /// W: with everything that was decided.
     pub(super) state: State,
+    /// W as it was before the first group of the batch in hand: V, or ahead of it by the batches
+    /// that are on their way to the disk. No command works on this one. See [`Self::remake`].
+    pub(super) base: State,
     pub(super) epoch: u64,
     pub(super) queue: Receiver<Submission>,
     pub(super) commits: Sender<BatchInHand>,
@@ -139,6 +101,7 @@ impl Decider {
 
     fn finished(&mut self, mut batch: BatchInHand) -> BatchInHand {
         batch.state = Some(self.state.clone());
+        self.base = self.state.clone();
         self.in_flight.forget_durable(self.shared.durable_sequence());
         batch
     }
@@ -148,7 +111,7 @@ impl Decider {
     }
 
     fn head(&self) -> Head {
-        Head { sequence: self.state.sequence(), hash: self.state.position().hash }
+        head(&self.state)
     }
 
     /// After an unknown outcome everything that was decided on top of it is void.
@@ -159,6 +122,7 @@ impl Decider {
         }
         let Some(state) = self.shared.recovered.lock().take() else { return false };
         self.incarnation = now;
+        self.base = state.clone();
         self.state = state;
         self.in_flight.clear();
         std::mem::replace(batch, self.new_batch()).answer_unknown();
@@ -172,7 +136,7 @@ impl Decider {
             let _ = answer.send(Err(SubmitError::ReadOnly { reason }));
             return;
         }
-        match self.decide(&commands, &stamp, batch) {
+        match self.guarded(&commands, &stamp, batch) {
             Ok(waits_for) => batch.waiters.push(Waiter { answer, waits_for }),
             Err(error) => {
                 let _ = answer.send(Err(error));
@@ -180,12 +144,84 @@ impl Decider {
         }
     }
 
-    fn decide(
+    /// Decides within a border: a panic, which is a defect of this program, refuses this command
+    /// and touches no other. The refusal is on record if the command has an id, so that it is not
+    /// tried again and again.
+    fn guarded(
         &mut self,
         commands: &[Command],
         stamp: &Stamp,
         batch: &mut BatchInHand,
     ) -> Result<WaitsFor, SubmitError> {
+        let now = self.clock.now().max(self.state.position().recorded_at);
+        let mark = batch.mark();
+        if let Err(panic) = caught(Place::Decide, || self.tell_suppressed(now, batch)) {
+            tracing::error!(%panic, "suppressed refusals are not recorded");
+            self.remake(mark, batch);
+        }
+        let mark = batch.mark();
+        let panic = match caught(Place::Decide, || self.decide(commands, stamp, now, batch)) {
+            Ok(decided) => return decided,
+            Err(panic) => panic,
+        };
+        let id = derived_uuid(&stamp.seed, stamp.received_at, INTERNAL_ID);
+        let command = commands.first().map_or("", Command::name);
+        tracing::error!(%id, command, %panic, "deciding a command panicked; it is refused");
+        self.remake(mark, batch);
+        let refusal = || Refusal::from(Cause::Internal { id });
+        // What tells of the command may be at fault too: then the record does without.
+        for told in [commands, &[]] {
+            let refused = caught(Place::Decide, || {
+                let digest = stamp.command_id.as_ref().map(|_| encode::digest(commands));
+                self.refuse(told, stamp, now, digest, refusal(), batch)
+            });
+            match refused {
+                Ok(waits_for) => return Ok(waits_for),
+                Err(_) => self.remake(mark, batch),
+            }
+        }
+        Ok(WaitsFor::Refused { refusal: refusal(), recorded_at: None })
+    }
+
+    /// Makes W anew without what came into the batch after `mark`: from `base`, on which no
+    /// command has worked, and the groups that the batch had then. Collections of the state are
+    /// persistent, and a clone never sees what is done to another; so nothing that a command
+    /// half-did to W is left, not even where an update of a collection was broken off.
+    fn remake(&mut self, mark: Mark, batch: &mut BatchInHand) {
+        batch.cut(mark);
+        let base = &self.base;
+        let folded = caught(Place::Decide, || {
+            let mut state = base.clone();
+            for (record, event) in batch.groups() {
+                state.apply(record.header.sequence, record.header.recorded_at, event);
+                state.seal(record.hash, record.header.epoch);
+            }
+            state
+        });
+        self.state = match folded {
+            Ok(state) => state,
+            Err(panic) => {
+                // These events were folded once before, so they can be folded. If not, nothing of
+                // the batch is written, and those who wait for it ask again.
+                tracing::error!(%panic, "what was decided cannot be folded again; it is dropped");
+                std::mem::replace(batch, BatchInHand::new(self.incarnation, head(&self.base)))
+                    .answer_unknown();
+                self.base.clone()
+            }
+        };
+        self.in_flight.forget_after(self.state.sequence());
+    }
+
+    fn decide(
+        &mut self,
+        commands: &[Command],
+        stamp: &Stamp,
+        now: Timestamp,
+        batch: &mut BatchInHand,
+    ) -> Result<WaitsFor, SubmitError> {
+        if let Err(cause) = stamp.check() {
+            return Ok(WaitsFor::Refused { refusal: cause.into(), recorded_at: None });
+        }
         let digest = stamp.command_id.as_ref().map(|_| encode::digest(commands));
         if let (Some(id), Some(digest)) = (&stamp.command_id, digest) {
             match self.in_flight.look_up(id, digest, &*self.shared.reader) {
@@ -201,8 +237,6 @@ impl Decider {
                 }
             }
         }
-        let now = self.clock.now().max(self.state.position().recorded_at);
-        self.tell_suppressed(now, batch);
         match self.try_group(commands, stamp, now, digest, batch) {
             Ok(waits_for) => Ok(waits_for),
             Err(refusal) => Ok(self.refuse(commands, stamp, now, digest, refusal, batch)),
@@ -217,20 +251,22 @@ impl Decider {
         digest: Option<Hash>,
         batch: &mut BatchInHand,
     ) -> Result<WaitsFor, Refusal> {
-        let backup = (!is_light(&self.state, commands)).then(|| self.state.clone());
+        planted("decide", stamp.request_id.as_deref());
+        let mark = batch.mark();
         let before = self.head();
         let (events, unchanged) = decide_in_place(&mut self.state, commands, stamp, now)?;
         if events.is_empty() {
             return Ok(self.answered(commands, stamp, now, digest, unchanged, batch));
         }
-        match self.encoded(before, &events, stamp, now, digest) {
+        planted("encode", stamp.request_id.as_deref());
+        match self.encoded(before, &events, stamp, now, digest, limits::GROUP_BYTES) {
             Ok(records) => {
                 let first = before.sequence + 1;
                 let count = self.append(events, records, stamp, digest, batch);
                 Ok(WaitsFor::Accepted { first, count, unchanged })
             }
             Err(refusal) => {
-                self.state = backup.unwrap_or_else(|| panic!("a light command wrote too much"));
+                self.remake(mark, batch);
                 Err(refusal)
             }
         }
@@ -243,6 +279,7 @@ impl Decider {
         stamp: &Stamp,
         now: Timestamp,
         digest: Option<Hash>,
+        most: usize,
     ) -> Result<Vec<(Record, Private)>, Refusal> {
         if events.len() > limits::GROUP_EVENTS {
             return Err(too_large("events of the group", limits::GROUP_EVENTS));
@@ -252,9 +289,9 @@ impl Decider {
         let records = encode::records(&envelope, before, events).map_err(|error| {
             Refusal::from(Cause::Malformed { what: format!("it cannot be encoded: {error}") })
         })?;
-        let bytes: usize = records.iter().map(|(record, _)| record.bytes().len()).sum();
-        if bytes > limits::GROUP_BYTES {
-            return Err(too_large("bytes of the group", limits::GROUP_BYTES));
+        let bytes: usize = records.iter().map(|(record, private)| size(record, private)).sum();
+        if bytes > most {
+            return Err(too_large("bytes of the group", most));
         }
         Ok(records)
     }
@@ -297,7 +334,8 @@ impl Decider {
             command: commands.first().map_or("", Command::name).into(),
             answers: unchanged.iter().flatten().cloned().collect(),
         });
-        let first = self.note(event, stamp, now, digest, batch);
+        // It stands in place of a group, and may be as large.
+        let first = self.note(event, stamp, now, digest, limits::GROUP_BYTES, batch);
         WaitsFor::Accepted {
             first: first.unwrap_or(0),
             count: u32::from(first.is_some()),
@@ -328,7 +366,7 @@ impl Decider {
         }
         let known = digest.unwrap_or_else(|| encode::digest(commands));
         let event = encode::rejected(commands, known, &refusal);
-        let recorded_at = self.note(event, stamp, now, digest, batch);
+        let recorded_at = self.note(event, stamp, now, digest, limits::NOTE_BYTES, batch);
         WaitsFor::Refused { refusal, recorded_at }
     }
 
@@ -339,11 +377,12 @@ impl Decider {
         stamp: &Stamp,
         now: Timestamp,
         digest: Option<Hash>,
+        most: usize,
         batch: &mut BatchInHand,
     ) -> Option<u64> {
         let before = self.head();
         let events = vec![event];
-        let records = match self.encoded(before, &events, stamp, now, digest) {
+        let records = match self.encoded(before, &events, stamp, now, digest, most) {
             Ok(records) => records,
             Err(refusal) => {
                 tracing::warn!(?refusal, "not recorded");
@@ -367,7 +406,7 @@ impl Decider {
                 request_id: None,
                 command_id: None,
             };
-            self.note(event, &stamp, now, None, batch);
+            self.note(event, &stamp, now, None, limits::NOTE_BYTES, batch);
         }
     }
 }

@@ -11,6 +11,8 @@ mod answer;
 mod committed;
 mod committer;
 mod decider;
+#[cfg(test)]
+mod defects;
 mod encode;
 #[cfg(test)]
 mod interleavings;

@@ -181,6 +181,7 @@ impl Ledger {
         let decider = Decider {
             shared: Arc::clone(&shared),
             clock,
+            base: state.clone(),
             state,
             epoch,
             queue: queue_out,

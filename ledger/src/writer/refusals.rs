@@ -4,6 +4,7 @@
 //! a loop cannot fill the disk. What is left out is counted in one event a second.
 
 use crate::event::{Event, RefusalsSuppressed, SuppressedCount};
+use crate::limits::SUPPRESSED_BYTES;
 use crate::refusal::Cause;
 use crate::time::Timestamp;
 use parking_lot::Mutex;
@@ -80,7 +81,14 @@ impl Limiter {
             .sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.project_id.cmp(&b.project_id)));
         by_project.truncate(PROJECTS_TOLD);
         let total = std::mem::take(&mut self.total);
-        Some(Event::RefusalsSuppressed(RefusalsSuppressed { by_project, total }))
+        let mut body = RefusalsSuppressed { by_project, total };
+        // Long names make room for the total, which counts them too.
+        while rmp_serde::to_vec_named(&body).map_or(0, |bytes| bytes.len()) > SUPPRESSED_BYTES {
+            if body.by_project.pop().is_none() {
+                break;
+            }
+        }
+        Some(Event::RefusalsSuppressed(body))
     }
 }
 

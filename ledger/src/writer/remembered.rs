@@ -57,6 +57,11 @@ impl InFlight {
         self.first_of.retain(|_, (first, _)| *first > durable);
     }
 
+    /// Forgets what was decided after `sequence`: it is void.
+    pub(super) fn forget_after(&mut self, sequence: u64) {
+        self.first_of.retain(|_, (first, _)| *first <= sequence);
+    }
+
     pub(super) fn clear(&mut self) {
         self.first_of.clear();
     }

@@ -21,11 +21,11 @@ impl Clock for TestClock {
     }
 }
 
-fn clock() -> Arc<dyn Clock> {
+pub(super) fn clock() -> Arc<dyn Clock> {
     Arc::new(TestClock(AtomicU64::new(1_000_000_000)))
 }
 
-fn options() -> Options {
+pub(super) fn options() -> Options {
     Options { owner: "a test".into(), min_free_bytes: 0, ..Options::default() }
 }
 
@@ -33,7 +33,7 @@ fn open(dir: &Path) -> Ledger {
     Ledger::open(dir, options(), clock(), [1; 16]).unwrap()
 }
 
-fn stamp(number: u64) -> Stamp {
+pub(super) fn stamp(number: u64) -> Stamp {
     let mut seed = [0; 16];
     seed[..8].copy_from_slice(&number.to_be_bytes());
     Stamp {
@@ -45,20 +45,20 @@ fn stamp(number: u64) -> Stamp {
     }
 }
 
-fn with_id(number: u64, id: &str) -> Stamp {
+pub(super) fn with_id(number: u64, id: &str) -> Stamp {
     let command_id = Some(CommandId { project: "p".into(), id: id.into() });
     Stamp { command_id, ..stamp(number) }
 }
 
-fn provider(number: u128) -> ProviderUuid {
+pub(super) fn provider(number: u128) -> ProviderUuid {
     ProviderUuid(Uuid::from_u128(0xa0 + number))
 }
 
-fn consumer(number: u128) -> ConsumerUuid {
+pub(super) fn consumer(number: u128) -> ConsumerUuid {
     ConsumerUuid(Uuid::from_u128(0xc000 + number))
 }
 
-fn host(number: u128, total: u32) -> Vec<Command> {
+pub(super) fn host(number: u128, total: u32) -> Vec<Command> {
     let uuid = provider(number);
     let inventories = [("VCPU".to_owned(), Inventory::of(total))].into();
     vec![
@@ -76,11 +76,11 @@ fn host(number: u128, total: u32) -> Vec<Command> {
     ]
 }
 
-fn on(host: u128, amount: u32) -> Holding {
+pub(super) fn on(host: u128, amount: u32) -> Holding {
     [(provider(host), [("VCPU".to_owned(), amount)].into())].into()
 }
 
-fn put(number: u128, allocations: Holding) -> Vec<Command> {
+pub(super) fn put(number: u128, allocations: Holding) -> Vec<Command> {
     vec![Command::ReplaceAllocations(ReplaceAllocations {
         via: Via::Put,
         consumers: vec![ConsumerWrite {
@@ -94,11 +94,11 @@ fn put(number: u128, allocations: Holding) -> Vec<Command> {
     })]
 }
 
-fn held(state: &State, host: u128) -> u64 {
+pub(super) fn held(state: &State, host: u128) -> u64 {
     state.provider(provider(host)).map_or(0, |row| row.inventories[0].held)
 }
 
-fn is_accepted(answer: &Answer) -> bool {
+pub(super) fn is_accepted(answer: &Answer) -> bool {
     matches!(answer.outcome, Outcome::Accepted { .. })
 }
 

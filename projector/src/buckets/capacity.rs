@@ -17,16 +17,17 @@ pub const ALL: &str = "_all";
 /// A class and an aggregate; none: all providers.
 type Place = (Arc<str>, Option<Arc<str>>);
 
-/// What providers have together, in the class's unit.
+/// What providers have together, in the class's unit. One provider's capacity may be as large as 64
+/// bits go; of 128 bits no number of providers can run out, so a part can always be taken out again.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Sum {
-    providers: i64,
-    total: i64,
-    reserved: i64,
-    capacity: i64,
-    held: i64,
+    providers: i128,
+    total: i128,
+    reserved: i128,
+    capacity: i128,
+    held: i128,
     /// Of each provider what is free of it, or nothing if it is overcommitted.
-    free: i64,
+    free: i128,
 }
 
 /// All sums, and what each provider contributes.
@@ -98,18 +99,17 @@ impl Capacity {
 
 impl Sum {
     fn of(inventory: &ProviderInventory) -> Self {
-        let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
         Self {
             providers: 1,
-            total: i64::from(inventory.inventory.total),
-            reserved: i64::from(inventory.inventory.reserved),
-            capacity: inventory.inventory.capacity_shown(),
-            held: number(inventory.held),
-            free: inventory.free().max(0),
+            total: inventory.inventory.total.into(),
+            reserved: inventory.inventory.reserved.into(),
+            capacity: inventory.inventory.capacity_shown().into(),
+            held: inventory.held.into(),
+            free: inventory.free().max(0).into(),
         }
     }
 
-    fn add(&mut self, other: Self, times: i64) {
+    fn add(&mut self, other: Self, times: i128) {
         self.providers += times * other.providers;
         self.total += times * other.total;
         self.reserved += times * other.reserved;
@@ -144,14 +144,17 @@ fn spelled((class, aggregate): &Place) -> String {
 }
 
 fn shown((class, aggregate): &Place, sum: Sum) -> Value {
+    // JSON's readers have 64 bits: what is beyond them is shown as the largest number.
+    let number =
+        |value: i128| i64::try_from(value).unwrap_or(if value < 0 { i64::MIN } else { i64::MAX });
     json!({
         "class": class,
         "aggregate": aggregate,
-        "providers": sum.providers,
-        "total": sum.total,
-        "reserved": sum.reserved,
-        "capacity": sum.capacity,
-        "held": sum.held,
-        "free": sum.free,
+        "providers": number(sum.providers),
+        "total": number(sum.total),
+        "reserved": number(sum.reserved),
+        "capacity": number(sum.capacity),
+        "held": number(sum.held),
+        "free": number(sum.free),
     })
 }

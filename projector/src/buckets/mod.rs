@@ -30,8 +30,11 @@ pub use options::BucketsOptions;
 
 use crate::publisher::Backoff;
 use board::Board;
+use futures::FutureExt;
 use ledger::Ledger;
+use ledger::panics::{Place, noted};
 use parking_lot::Mutex;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use tokio::sync::watch;
@@ -101,9 +104,10 @@ async fn write(
     loop {
         let before = board.rounds();
         let fault = tokio::select! {
-            result = session::run(ledger, options, board) => match result {
-                Ok(()) => return,
-                Err(fault) => fault,
+            result = AssertUnwindSafe(session::run(ledger, options, board)).catch_unwind() => match result {
+                Ok(Ok(())) => return,
+                Ok(Err(fault)) => fault,
+                Err(panic) => session::Fault::Panicked(noted(Place::Background, &*panic).to_string()),
             },
             _ = stopped.wait_for(|stop| *stop) => return,
         };

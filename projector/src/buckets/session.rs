@@ -36,6 +36,9 @@ pub(super) enum Fault {
     /// The connection was lost.
     #[error("the connection to the server was lost")]
     Disconnected,
+    /// The session panicked: a defect in this program.
+    #[error("writing the buckets panicked: {0}")]
+    Panicked(String),
     /// A bucket is not as it was left.
     #[error("bucket {bucket} changed under its writer: {what}")]
     Changed {

@@ -49,6 +49,9 @@ pub(super) enum Fault {
     /// The ledger's own log cannot be read.
     #[error("the log cannot be read: {0}")]
     Log(#[from] LogError),
+    /// The session panicked: a defect in this program.
+    #[error("publishing panicked: {0}")]
+    Panicked(String),
     /// The log lacks an event that it should hold.
     #[error("the log has no event {0}")]
     Missing(u64),

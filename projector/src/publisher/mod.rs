@@ -31,11 +31,14 @@ pub use status::PublisherStatus;
 
 pub(crate) use backoff::Backoff;
 use fault::Fault;
+use futures::FutureExt;
 use ledger::Ledger;
 use ledger::ids::LedgerId;
 use ledger::log::LogReader;
+use ledger::panics::{Place, noted};
 use parking_lot::Mutex;
 use status::Board;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use tokio::sync::watch;
@@ -113,9 +116,10 @@ async fn publish(source: &Source, mut stopped: watch::Receiver<bool>) {
     loop {
         let before = source.board.published();
         let fault = tokio::select! {
-            result = session::run(source) => match result {
-                Ok(()) => return,
-                Err(fault) => fault,
+            result = AssertUnwindSafe(session::run(source)).catch_unwind() => match result {
+                Ok(Ok(())) => return,
+                Ok(Err(fault)) => fault,
+                Err(panic) => Fault::Panicked(noted(Place::Background, &*panic).to_string()),
             },
             _ = stopped.wait_for(|stop| *stop) => return,
         };

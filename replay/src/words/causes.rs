@@ -66,6 +66,9 @@ pub(crate) fn cause_words(cause: &Cause, names: &Names) -> String {
         Cause::CommandIdReused { sequence } => {
             format!("its command id was used for another command (event {sequence})")
         }
+        Cause::Internal { id } => {
+            format!("the server met a defect of its own; its log tells more beside {id}")
+        }
         Cause::Malformed { what } => format!("malformed: {what}"),
         Cause::TooLarge { what, limit } => format!("{what} is larger than the limit of {limit}"),
         // The rest are about names and trees: the stored name and its fields say it all.
