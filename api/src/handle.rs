@@ -7,9 +7,9 @@ use std::panic::AssertUnwindSafe;
 
 use bytes::Bytes;
 use futures::FutureExt;
-use http::header::{ACCEPT, HOST};
+use http::header::{ACCEPT, CONTENT_TYPE, HOST};
 use http::request::Parts;
-use http::{HeaderMap, HeaderName, Method};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use hyper::body::Incoming;
 use ledger::panics::{self, Place};
 use tracing::Instrument;
@@ -21,7 +21,7 @@ use crate::http::operation::Operation;
 use crate::http::reply::{Frame, HttpResponse, Reply, VERSION_HEADER, finish};
 use crate::http::request::{Origin, Request};
 use crate::http::router::{self, Endpoint, Media};
-use crate::http::{accept, auth, body, bounds, request_id};
+use crate::http::{accept, auth, body, bounds, error, request_id};
 use crate::placement::{
     aggregates, allocations, candidates, inventories, provider_allocations, provider_traits,
     reshaper, resource_classes, resource_providers, root, traits, usages,
@@ -89,6 +89,10 @@ async fn answer(
         accept: if own { None } else { text(&parts.headers, &ACCEPT) },
     };
     let mut response = finish(result, &frame);
+    if parts.method == Method::HEAD {
+        // Nothing answers HEAD but errors, and of those Placement sends the head it has by default.
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(error::HTML));
+    }
     if let Some(cors) = &app.cors {
         cors.decorate(&parts.headers, &mut response);
     }
@@ -187,9 +191,11 @@ pub fn requested_version(headers: &HeaderMap) -> Result<Version, Failure> {
         let mut failure = match &error {
             VersionError::Malformed(_) => Failure::bad_request(error.to_string()),
             VersionError::Unacceptable(_) => {
-                Failure::new(http::StatusCode::NOT_ACCEPTABLE, error.to_string())
+                let mut failure = Failure::new(http::StatusCode::NOT_ACCEPTABLE, error.to_string())
                     .field("min_version", MIN.to_string())
-                    .field("max_version", MAX.to_string())
+                    .field("max_version", MAX.to_string());
+                failure.subject = Some(accept::in_effect(text(headers, &ACCEPT)).to_owned());
+                failure
             }
         };
         failure.code = Code::Absent;

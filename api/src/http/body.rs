@@ -1,8 +1,8 @@
 //! Request bodies: how long, of what type, and reading them without trusting either.
 
 use bytes::Bytes;
-use http::HeaderMap;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
 
@@ -21,14 +21,16 @@ pub const BAD_LENGTH: &str = "invalid-length";
 /// 400 for a length that is no whole number, and for a body without a type.
 pub fn check_headers(headers: &HeaderMap) -> Result<(), Failure> {
     if headers.contains_key(BAD_LENGTH) {
-        let mut failure = Failure::bad_request("content-length header must be an integer");
+        let mut failure =
+            Failure::bad_request("content-length header must be an integer").let_through();
         failure.close = true;
         return Err(failure);
     }
     let length = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
     let some = length.is_some_and(|text| text.bytes().any(|b| (b'1'..=b'9').contains(&b)));
-    if some && !headers.contains_key(CONTENT_TYPE) {
-        return Err(Failure::bad_request("content-type header required when content-length > 0"));
+    if some && headers.get(CONTENT_TYPE).is_none_or(HeaderValue::is_empty) {
+        let message = "content-type header required when content-length > 0";
+        return Err(Failure::bad_request(message).let_through());
     }
     Ok(())
 }
@@ -38,12 +40,12 @@ pub fn check_headers(headers: &HeaderMap) -> Result<(), Failure> {
 /// # Errors
 /// 415. Parameters may follow the type; the comparison is case-sensitive, as Placement's is.
 pub fn check_json(headers: &HeaderMap) -> Result<(), Failure> {
-    let given = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let essence = given.map(|text| text.split(';').next().unwrap_or_default().trim());
-    if essence == Some("application/json") {
+    let given = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let kind = given.split(';').next().unwrap_or_default().trim();
+    if kind == "application/json" {
         return Ok(());
     }
-    Err(Failure::unsupported_media_type(essence.filter(|text| !text.is_empty())))
+    Err(Failure::unsupported_media_type(Some(kind).filter(|kind| !kind.is_empty()), given))
 }
 
 /// Reads a whole body.
@@ -68,7 +70,7 @@ pub async fn read(body: Incoming) -> Result<Bytes, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::{HeaderName, HeaderValue, StatusCode};
+    use http::{HeaderName, StatusCode};
 
     fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
         pairs
@@ -86,6 +88,8 @@ mod tests {
         );
         let refused = check_headers(&headers(&[("content-length", "10")])).expect_err("no type");
         assert_eq!(refused.message, "content-type header required when content-length > 0");
+        let empty = check_headers(&headers(&[("content-length", "10"), ("content-type", "")]));
+        assert_eq!(empty.expect_err("no type").status, StatusCode::BAD_REQUEST);
     }
 
     #[test]

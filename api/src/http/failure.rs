@@ -55,6 +55,9 @@ pub struct Failure {
     /// Whether the connection is closed after the answer, because the rest of the request cannot
     /// be told from the next one.
     pub close: bool,
+    /// Whether the answer says that it depends on the version (`vary`). Placement leaves that out
+    /// where its handlers let the failure through to what is around them.
+    pub varies: bool,
 }
 
 impl Failure {
@@ -70,6 +73,7 @@ impl Failure {
             retry_after: None,
             subject: None,
             close: false,
+            varies: true,
         }
     }
 
@@ -82,7 +86,7 @@ impl Failure {
     /// 403.
     #[must_use]
     pub fn forbidden(message: impl Into<String>) -> Self {
-        Self::new(StatusCode::FORBIDDEN, message)
+        Self::new(StatusCode::FORBIDDEN, message).let_through()
     }
 
     /// 404.
@@ -106,7 +110,7 @@ impl Failure {
     /// 401, before anything else about the request is looked at.
     #[must_use]
     pub fn unauthorized() -> Self {
-        Self::new(StatusCode::UNAUTHORIZED, "Authentication required")
+        Self::new(StatusCode::UNAUTHORIZED, "")
     }
 
     /// 405 with the methods that there are.
@@ -130,15 +134,15 @@ impl Failure {
         failure
     }
 
-    /// 415: the body is no JSON.
+    /// 415: the body is no JSON. `kind` is its type, `header` all that `content-type` says.
     #[must_use]
-    pub fn unsupported_media_type(given: Option<&str>) -> Self {
-        let given = given.unwrap_or("None");
+    pub fn unsupported_media_type(kind: Option<&str>, header: &str) -> Self {
+        let kind_told = kind.unwrap_or("None");
         let mut failure = Self::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            format!("The media type {given} is not supported, use application/json"),
+            format!("The media type {kind_told} is not supported, use application/json"),
         );
-        failure.subject = Some(given.to_owned());
+        failure.subject = Some(kind.map_or(kind_told, |_| header).to_owned());
         failure
     }
 
@@ -160,6 +164,13 @@ impl Failure {
     #[must_use]
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, message)
+    }
+
+    /// The same without `vary` ([`Self::varies`]).
+    #[must_use]
+    pub fn let_through(mut self) -> Self {
+        self.varies = false;
+        self
     }
 
     /// The same with a code.

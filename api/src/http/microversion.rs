@@ -155,17 +155,24 @@ fn parse(text: &str) -> Result<Version, VersionError> {
     }
     let malformed = || VersionError::Malformed(text.to_owned());
     let (major, minor) = text.split_once('.').ok_or_else(malformed)?;
-    let whole = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
-    if !whole(major) || !whole(minor) {
+    let (Some(major), Some(minor)) = (whole(major), whole(minor)) else {
         return Err(malformed());
+    };
+    let served = Version::all().find(|version| (major, minor) == (1, version.minor.into()));
+    served.ok_or_else(|| VersionError::Unacceptable(text.to_owned()))
+}
+
+/// A whole number as Python reads one: blanks around it, a sign, and single underscores between digits
+/// may be there. `None` if it is none; one that is too large for any version is below zero.
+fn whole(text: &str) -> Option<i64> {
+    let text = text.trim();
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let parts = digits.split('_');
+    if !parts.clone().all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit())) {
+        return None;
     }
-    let unacceptable = || VersionError::Unacceptable(text.to_owned());
-    let major: u64 = major.parse().map_err(|_| unacceptable())?;
-    let minor: u8 = minor.parse().map_err(|_| unacceptable())?;
-    if major != 1 || minor > MAX.minor {
-        return Err(unacceptable());
-    }
-    Ok(v(minor))
+    let value: i64 = parts.collect::<String>().parse().unwrap_or(-1);
+    Some(if text.starts_with('-') { -value } else { value })
 }
 
 #[cfg(test)]
@@ -193,12 +200,25 @@ mod tests {
     }
 
     #[test]
+    fn numbers_are_read_as_python_reads_them() {
+        for (text, version) in [
+            ("+1.5", v(5)),
+            ("1.-0", MIN),
+            ("01.05", v(5)),
+            ("1. 20", v(20)),
+            ("1.1_0", CANDIDATES),
+        ] {
+            assert_eq!(requested(&format!("placement {text}")), Ok(version), "{text}");
+        }
+    }
+
+    #[test]
     fn malformed_and_unacceptable_are_told_apart() {
-        for text in ["pony.horse", "1", "1.2.3", "1.", "1.-3"] {
+        for text in ["pony.horse", "1", "1.2.3", "1.", "1.--3", "1._3", "1.3 x", "1.3_", "1.+ 3"] {
             let told = requested(&format!("placement {text}"));
             assert_eq!(told, Err(VersionError::Malformed(text.into())));
         }
-        for text in ["0.5", "1.40", "2.0", "1.99999999999999999999999"] {
+        for text in ["0.5", "1.40", "2.0", "1.99999999999999999999999", "-1.0", "1.-3", "1_0.5"] {
             let told = requested(&format!("placement {text}"));
             assert_eq!(told, Err(VersionError::Unacceptable(text.into())));
         }

@@ -206,6 +206,9 @@ fn refusal(failure: &Failure, frame: &Frame<'_>) -> HttpResponse {
         ..*frame
     };
     common(&mut response, &frame);
+    if !failure.varies {
+        response.headers_mut().remove(VARY);
+    }
     response
 }
 

@@ -51,7 +51,7 @@ pub fn find(method: &Method, path: &str) -> Result<(&'static Endpoint, Params), 
     let route = ROUTES
         .iter()
         .find(|route| matches(route.path, &parts))
-        .ok_or_else(|| Failure::not_found(""))?;
+        .ok_or_else(|| Failure::not_found("").let_through())?;
     match route.endpoints.iter().find(|endpoint| endpoint.method == *method) {
         Some(endpoint) => Ok((endpoint, params(route.path, &parts))),
         None => Err(Failure::method_not_allowed(method, Some(allow(route)))),

@@ -86,8 +86,8 @@ pub(super) static ROUTES: &[Route] = &[
         path: &["resource_providers", "*"],
         endpoints: &[
             on(GET, Op::ShowProvider, MIN, Answers, "placement:resource_providers:show"),
-            on(PUT, Op::UpdateProvider, MIN, Takes, "placement:resource_providers:update"),
             on(DELETE, Op::DeleteProvider, MIN, Any, "placement:resource_providers:delete"),
+            on(PUT, Op::UpdateProvider, MIN, Takes, "placement:resource_providers:update"),
         ],
     },
     Route {

@@ -35,7 +35,7 @@ impl Form {
         let Some(given) = given else { return Ok(Self::Json) };
         let essence = given.split(';').next().unwrap_or_default().trim();
         Self::named(essence).ok_or_else(|| {
-            let mut failure = Failure::unsupported_media_type(Some(essence));
+            let mut failure = Failure::unsupported_media_type(Some(essence), given);
             failure.message = format!(
                 "The media type {essence} is not supported, use application/json or {MESSAGEPACK}"
             );

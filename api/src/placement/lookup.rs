@@ -46,7 +46,7 @@ pub fn known_provider<'a>(
     view: &'a State,
     text: &str,
 ) -> Result<(ProviderId, &'a Arc<Provider>), Failure> {
-    provider(view, text).ok_or_else(|| Failure::not_found(unknown_provider(text)))
+    provider(view, text).ok_or_else(|| Failure::not_found(unknown_provider(text)).let_through())
 }
 
 /// The sentence about a provider that does not exist.

@@ -32,10 +32,9 @@ pub fn list(app: &App, request: &Request) -> Result<Reply, Failure> {
 pub fn show(app: &App, request: &Request) -> Result<Reply, Failure> {
     let view = app.view_for(request);
     let name = request.param(0);
-    let id = view
-        .classes()
-        .id(name)
-        .ok_or_else(|| Failure::not_found(format!("No such resource class {name}.")))?;
+    let id = view.classes().id(name).ok_or_else(|| {
+        Failure::not_found(format!("No such resource class {name}.")).let_through()
+    })?;
     let entry = view.classes().entry(id);
     let custom = entry.updated_at.unwrap_or(entry.created_at).micros();
     let modified = if entry.standard { last_modified::now() } else { custom };

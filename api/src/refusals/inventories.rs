@@ -10,7 +10,8 @@ use crate::http::microversion::{RESERVED_MAY_EQUAL_TOTAL, Version};
 pub(super) fn told(cause: &Cause, about: About<'_>) -> Option<Failure> {
     match (cause, about) {
         (Cause::ProviderNotFound { provider }, _) => {
-            Some(Failure::not_found(format!("No resource provider with uuid {provider} found")))
+            let message = format!("No resource provider with uuid {provider} found");
+            Some(Failure::not_found(message).let_through())
         }
         (Cause::ProviderGeneration { .. }, About::Associations(_)) => {
             Some(Failure::concurrent_update(
@@ -79,7 +80,7 @@ fn unknown_class(class: &str, about: About<'_>) -> Option<Failure> {
             "Unknown resource class in inventory for resource provider {provider}: {sentence}"
         ))),
         About::DeleteInventory(_) => Some(not_there(class, &sentence)),
-        _ => Some(Failure::not_found(sentence)),
+        _ => Some(Failure::not_found(sentence).let_through()),
     }
 }
 

@@ -17,7 +17,7 @@ pub(super) fn told(cause: &Cause, about: About<'_>) -> Option<Failure> {
             Failure::bad_request(format!("Cannot delete standard trait {name}."))
         }
         (Cause::ClassNotFound { class }, _) => {
-            Failure::not_found(format!("No such resource class {class}."))
+            Failure::not_found(format!("No such resource class {class}.")).let_through()
         }
         (Cause::ClassExists { class }, About::RenameClass) => {
             Failure::conflict(format!("Resource class already exists: {class}"))

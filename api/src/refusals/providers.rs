@@ -44,7 +44,7 @@ fn update(cause: &Cause, uuid: ProviderUuid) -> Option<Failure> {
     };
     match cause {
         Cause::ProviderNotFound { provider } => {
-            Some(Failure::not_found(unknown_provider(provider)))
+            Some(Failure::not_found(unknown_provider(provider)).let_through())
         }
         Cause::ProviderNameExists { name } => duplicate(name.clone()),
         Cause::ParentNotFound { .. } => unable(NO_PARENT),

@@ -15,17 +15,18 @@ use crate::state::{Provider, ProviderId, State};
 pub(super) fn create(draft: &mut Draft<'_>, command: &CreateProvider) -> Decision {
     let state = &draft.state;
     check_name(&command.name)?;
-    if state.provider_id(command.uuid).is_some() {
-        return Err(Cause::ProviderExists { provider: command.uuid }.into());
-    }
-    if state.provider_named(&command.name).is_some() {
-        return Err(Cause::ProviderNameExists { name: command.name.clone() }.into());
-    }
+    // As Placement: the parent first.
     if command.parent == Some(command.uuid) {
         return Err(Cause::ParentIsSelf.into());
     }
     if let Some(parent) = command.parent {
         known_parent(state, parent)?;
+    }
+    if state.provider_id(command.uuid).is_some() {
+        return Err(Cause::ProviderExists { provider: command.uuid }.into());
+    }
+    if state.provider_named(&command.name).is_some() {
+        return Err(Cause::ProviderNameExists { name: command.name.clone() }.into());
     }
     draft.emit(Event::ProviderCreated(ProviderCreated {
         provider: command.uuid,
