@@ -281,13 +281,17 @@ pub enum GenerationCheck {
 }
 
 /// See [`Command::Reshape`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reshape {
     /// Each provider's generation as the caller knows it and its whole new set of inventories.
     pub inventories: BTreeMap<ProviderUuid, ReshapedInventories>,
     /// Each consumer's whole new holding.
     pub allocations: Vec<ConsumerWrite>,
+    /// The providers in the order in which the caller named them: of several that are at fault, the
+    /// first is told. It decides nothing else, and so is no part of the command's digest.
+    #[serde(skip)]
+    pub order: Vec<ProviderUuid>,
 }
 
 /// One provider's part of a [`Reshape`].

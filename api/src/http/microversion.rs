@@ -4,6 +4,8 @@
 
 use std::fmt;
 
+use crate::schema::python;
+
 /// One microversion, `1.0` to `1.39`. The major number has always been 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version {
@@ -155,24 +157,11 @@ fn parse(text: &str) -> Result<Version, VersionError> {
     }
     let malformed = || VersionError::Malformed(text.to_owned());
     let (major, minor) = text.split_once('.').ok_or_else(malformed)?;
-    let (Some(major), Some(minor)) = (whole(major), whole(minor)) else {
+    let (Some(major), Some(minor)) = (python::integer(major), python::integer(minor)) else {
         return Err(malformed());
     };
     let served = Version::all().find(|version| (major, minor) == (1, version.minor.into()));
     served.ok_or_else(|| VersionError::Unacceptable(text.to_owned()))
-}
-
-/// A whole number as Python reads one: blanks around it, a sign, and single underscores between digits
-/// may be there. `None` if it is none; one that is too large for any version is below zero.
-fn whole(text: &str) -> Option<i64> {
-    let text = text.trim();
-    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
-    let parts = digits.split('_');
-    if !parts.clone().all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit())) {
-        return None;
-    }
-    let value: i64 = parts.collect::<String>().parse().unwrap_or(-1);
-    Some(if text.starts_with('-') { -value } else { value })
 }
 
 #[cfg(test)]

@@ -152,16 +152,11 @@ pub fn records(
 ) -> Result<BTreeMap<String, Inventory>, Failure> {
     let entries = body.as_object().into_iter().flatten();
     entries
-        .map(|(class, value)| match value.is_object() && could_be_class(class) {
+        .map(|(class, value)| match value.is_object() {
             true => Ok((class.clone(), record(value))),
             false => Err(unknown(class)),
         })
         .collect()
-}
-
-fn could_be_class(name: &str) -> bool {
-    let allowed = |b: u8| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_';
-    !name.is_empty() && name.bytes().all(allowed)
 }
 
 fn record(body: &Value) -> Inventory {

@@ -1,6 +1,7 @@
 //! `resources=CLASS:amount[,CLASS:amount...]`.
 
 use crate::http::failure::Failure;
+use crate::schema::python;
 
 /// An amount of a resource class.
 pub type Amount = (String, i64);
@@ -34,7 +35,7 @@ fn parse_part(part: &str) -> Result<(&str, i64), Failure> {
     if amount.contains(':') {
         return Err(badly_formed());
     }
-    let number: i64 = amount.trim().parse().map_err(|_| {
+    let number = python::integer(amount).filter(|&number| number < i64::MAX).ok_or_else(|| {
         Failure::bad_request(format!(
             "Requested resource {class} expected positive integer amount. Got: {amount}."
         ))
@@ -59,6 +60,7 @@ mod tests {
     fn amounts_are_read_and_the_last_of_a_class_counts() {
         let amounts = parse("VCPU:2,MEMORY_MB:1024,VCPU:3").expect("amounts");
         assert_eq!(amounts, [("VCPU".to_owned(), 3), ("MEMORY_MB".to_owned(), 1024)]);
+        assert_eq!(parse("VCPU: +1_0").expect("an amount"), [("VCPU".to_owned(), 10)]);
     }
 
     #[test]

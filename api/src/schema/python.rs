@@ -31,6 +31,20 @@ pub fn repr_float(number: f64) -> String {
     }
 }
 
+/// A whole number as Python's `int` reads one: blanks around it, a sign, and single underscores between
+/// digits may be there. Beyond 64 bits it is the end of their range.
+#[must_use]
+pub fn integer(text: &str) -> Option<i64> {
+    let text = text.trim();
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let parts = digits.split('_');
+    if !parts.clone().all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit())) {
+        return None;
+    }
+    let value: i64 = parts.collect::<String>().parse().unwrap_or(i64::MAX);
+    Some(if text.starts_with('-') { -value } else { value })
+}
+
 fn cut(mut text: String) -> String {
     if let Some((index, _)) = text.char_indices().nth(LONGEST) {
         text.truncate(index);
@@ -108,6 +122,22 @@ mod tests {
         );
         assert_eq!(repr_str("a'b\"c\n\u{1}☃"), r#"'a\'b"c\n\x01☃'"#);
         assert_eq!(repr_float(3.40282e38), "3.40282e+38");
+    }
+
+    #[test]
+    fn whole_numbers_are_read_as_python_reads_them() {
+        for (text, number) in [
+            ("7", 7),
+            (" +7 ", 7),
+            ("-1_000", -1000),
+            ("007", 7),
+            ("99999999999999999999", i64::MAX),
+        ] {
+            assert_eq!(integer(text), Some(number), "{text}");
+        }
+        for text in ["", "-", "_1", "1_", "1__0", "+ 1", "1.0", "0x1", "½", "1 0"] {
+            assert_eq!(integer(text), None, "{text}");
+        }
     }
 
     #[test]

@@ -207,3 +207,13 @@ fn numbers_and_limits_that_are_none_are_bad_requests() {
         told("resources=VCPU:99999999999999999999").contains("expected positive integer amount")
     );
 }
+
+#[test]
+fn a_mapping_that_is_no_list_is_a_bad_request() {
+    let server = with_host();
+    let mut body = allocation(1, Value::Null);
+    body["mappings"] = json!({"_A": PROVIDER});
+    let told = server.json("PUT", &format!("/allocations/{CONSUMER}"), &[NEWEST], &body);
+    assert_eq!(told.status, 400, "{told:?}");
+    assert!(told.error()["detail"].to_string().contains("is not of type 'array'"), "{told:?}");
+}

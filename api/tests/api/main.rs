@@ -1,5 +1,6 @@
 //! The server from outside, over real connections.
 
+mod bytes;
 mod cloud;
 mod differences;
 mod explain;

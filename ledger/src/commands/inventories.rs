@@ -46,17 +46,17 @@ fn changes(
     match change {
         InventoryChange::ReplaceAll(new) => replaced(state, row, new, may_reserve_all),
         InventoryChange::Create(class, inventory) => {
-            known_class(state, class)?;
             check(class, inventory, may_reserve_all)?;
+            known_class(state, class)?;
             if before(state, row, class).is_some() {
                 return Err(Cause::InventoryExists { class: class.clone() }.into());
             }
             Ok(vec![written(state, row, class, Some(*inventory))])
         }
         InventoryChange::Update(class, inventory) => {
-            known_class(state, class)?;
             // The figures first, as in Placement (its test "modify inventory invalid data").
             check(class, inventory, may_reserve_all)?;
+            known_class(state, class)?;
             if before(state, row, class).is_none() {
                 return Err(Cause::InventoryNotFound { class: class.clone() }.into());
             }
@@ -110,10 +110,8 @@ fn check_all(
     new: &BTreeMap<String, Inventory>,
     may_reserve_all: bool,
 ) -> Result<(), Cause> {
-    new.iter().try_for_each(|(class, inventory)| {
-        known_class(state, class)?;
-        check(class, inventory, may_reserve_all)
-    })
+    new.iter().try_for_each(|(class, inventory)| check(class, inventory, may_reserve_all))?;
+    new.keys().try_for_each(|class| known_class(state, class))
 }
 
 fn is_held(state: &State, row: &Provider, class: &str) -> bool {

@@ -73,7 +73,8 @@ fn union(state: &State, command: &Reshape) -> Result<Vec<InventoryChanged>, Refu
 }
 
 fn check_providers(state: &State, command: &Reshape) -> Result<(), Refusal> {
-    for (&provider, wanted) in &command.inventories {
+    let named = command.order.iter().filter_map(|uuid| command.inventories.get_key_value(uuid));
+    for (&provider, wanted) in named.chain(&command.inventories) {
         let (_, row) = provider_row(state, provider)?;
         if row.generation != wanted.generation {
             let (current, given) = (row.generation, wanted.generation);
