@@ -22,6 +22,7 @@ pub mod placement;
 pub mod provider_metrics;
 pub mod query;
 pub mod refusals;
+pub mod repeats;
 pub mod schema;
 pub mod serve;
 pub mod server;

@@ -16,7 +16,7 @@ use crate::clock::Jumps;
 use crate::http::reply::Reply;
 use crate::lag::{self, Follower};
 use crate::native::stream;
-use crate::nats::ServiceStatus;
+use crate::nats::{Flood, ServiceStatus};
 use crate::provider_metrics;
 
 /// From so many caught panics on `/readyz` has an alarm: one may be a freak, three are a defect that
@@ -130,6 +130,7 @@ fn service(status: &ServiceStatus) -> Value {
         "fault": status.fault,
         "requests": status.requests,
         "errors": status.errors,
+        "no_inbox": status.no_inbox,
     })
 }
 
@@ -187,6 +188,7 @@ fn general(app: &App) -> String {
     if let Some(status) = app.nats.as_ref().map(|board| board.status()) {
         let connected = u64::from(status.connected);
         gauge(&mut out, "allocd_nats_service_connected", "1 if requests can come.", connected);
+        requests_lost(&mut out, &status);
     }
     // Writing to a string cannot fail, here and below.
     let _ = writeln!(out, "# HELP allocd_failed_searches_total Searches that found nothing.");
@@ -221,6 +223,18 @@ fn general(app: &App) -> String {
         let _ = writeln!(out, "allocd_refusals_total{{cause=\"{cause}\"}} {count}");
     }
     out
+}
+
+/// Requests by NATS that were not carried out.
+fn requests_lost(out: &mut String, status: &ServiceStatus) {
+    const NAME: &str = "allocd_nats_requests_not_taken_total";
+    let _ = writeln!(out, "# HELP {NAME} Requests by NATS that were not carried out.");
+    let _ = writeln!(out, "# TYPE {NAME} counter");
+    let _ = writeln!(out, "{NAME}{{reason=\"no_inbox\"}} {}", status.no_inbox);
+    for Flood { endpoint, turned_away, missed } in &status.floods {
+        let _ = writeln!(out, "{NAME}{{reason=\"busy\",endpoint=\"{endpoint}\"}} {turned_away}");
+        let _ = writeln!(out, "{NAME}{{reason=\"missed\",endpoint=\"{endpoint}\"}} {missed}");
+    }
 }
 
 /// As of the last look, which is made each minute and by each request about orphans.

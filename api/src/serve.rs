@@ -101,7 +101,8 @@ fn buckets(config: &Config, ledger: &Ledger) -> Result<Option<Buckets>, Failed> 
 /// Takes commands and queries by NATS, if that is wanted.
 fn service(config: &Config, app: &Arc<App>) -> Option<Service> {
     let (nats, board) = (config.nats.as_ref()?, app.nats.as_ref()?);
-    Some(Service::start(Arc::clone(app), Arc::clone(board), nats.connection.clone()))
+    let inboxes = nats.inboxes.clone();
+    Some(Service::start(Arc::clone(app), Arc::clone(board), nats.connection.clone(), inboxes))
 }
 
 fn close(app: &App) {

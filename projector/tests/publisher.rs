@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::nats::{NatsServer, assert_is_the_ledger, copy_dir};
+use common::nats::{NatsServer, assert_is_the_ledger, copy_dir, messages};
 use common::{claim, holding, make_provider, must, open, provider, runtime, until};
 use ledger::Ledger;
 use projector::connection::Connection;
@@ -258,6 +258,68 @@ fn a_foreign_message_does_not_stay() {
     until("the alarm", || publisher.status().alarms >= 2);
     settled(&publisher, &ledger);
     runtime.block_on(assert_is_the_ledger(&context, &ledger));
+    end(&publisher, &ledger);
+}
+
+/// Behind more events than are published again for it, a stranger's message costs none of them: the
+/// stream begins anew where the stranger stands, whether events follow already or not.
+#[test]
+fn a_foreign_message_behind_many_events_costs_none_of_them() {
+    let server = NatsServer::start();
+    let (_dir, ledger) = begin();
+    let options = PublisherOptions { refilled: 100, ..options(&server) };
+    let publisher = Publisher::start(&ledger, options.clone()).expect("a thread");
+    claims(&ledger, 0, 300);
+    settled(&publisher, &ledger);
+    let runtime = runtime();
+    let context = runtime.block_on(server.jetstream());
+    let foreign = || {
+        runtime.block_on(async {
+            let sent = context.publish("alloc.v1.event.Claimed.x.-", "nonsense".into()).await;
+            sent.expect("sent").await.expect("stored");
+        });
+    };
+    let from = |first: u64| {
+        runtime.block_on(async {
+            let head = ledger.view().sequence();
+            for (sequence, body) in messages(&context, first, head + 1 - first).await {
+                let kept = ledger.reader().record(sequence).expect("readable").expect("there");
+                assert!(body == kept.bytes(), "message {sequence} is not event {sequence}");
+            }
+            let stream = context.get_stream("ALLOC_EVENTS").await.expect("the stream");
+            let state = &stream.cached_info().state;
+            assert_eq!((state.first_sequence, state.last_sequence), (first, head));
+        });
+    };
+    // Nothing follows yet.
+    let cut = ledger.view().sequence() + 1;
+    foreign();
+    foreign();
+    until("the alarm", || publisher.status().alarms == 1);
+    let told = publisher.status().last_alarm.expect("an alarm");
+    assert!(told.contains(&format!("begins anew at event {cut}")), "{told}");
+    settled(&publisher, &ledger);
+    claims(&ledger, 1_000, 200);
+    settled(&publisher, &ledger);
+    from(cut);
+    let told = publisher.status().warnings;
+    assert!(told.iter().any(|it| it.contains(&format!("begins at event {cut}"))), "{told:?}");
+    // Events follow: they were claimed while nobody published.
+    publisher.stop();
+    let cut = ledger.view().sequence() + 1;
+    foreign();
+    claims(&ledger, 2_000, 50);
+    let publisher = Publisher::start(&ledger, options).expect("a thread");
+    until("the alarm", || publisher.status().alarms == 1);
+    settled(&publisher, &ledger);
+    from(cut);
+    // A process that starts again finds nothing wrong with such a stream.
+    publisher.stop();
+    let publisher = Publisher::start(&ledger, self::options(&server)).expect("a thread");
+    claims(&ledger, 3_000, 5);
+    settled(&publisher, &ledger);
+    assert_eq!(publisher.status().alarms, 0);
+    from(cut);
     end(&publisher, &ledger);
 }
 

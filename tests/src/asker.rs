@@ -110,6 +110,16 @@ impl Asker {
         self.ask(&format!("alloc.v1.query.{name}"), &[], body.to_string().as_bytes())
     }
 
+    /// Send a request whose answer shall go to `reply`, and do not wait for it.
+    pub fn send(&self, subject: &str, reply: &str, body: &[u8]) {
+        let (subject, reply) = (subject.to_owned(), reply.to_owned());
+        self.runtime.block_on(async {
+            let sent = self.client.publish_with_reply(subject, reply, body.to_vec().into());
+            sent.await.expect("the broker takes it");
+            self.client.flush().await.expect("the broker answers");
+        });
+    }
+
     /// All answers to a question that several may answer: the first whenever it comes, and those
     /// that come within `within` after it.
     pub fn all(&self, subject: &str, within: Duration) -> Vec<Value> {

@@ -122,6 +122,11 @@ impl Server {
         self.process.take().expect("the server runs").terminate(STOP)
     }
 
+    /// The id of the process.
+    pub fn id(&self) -> u32 {
+        self.process.as_ref().expect("the server runs").id()
+    }
+
     /// Whether the process is alive.
     pub fn running(&mut self) -> bool {
         self.process.as_mut().is_some_and(Process::running)

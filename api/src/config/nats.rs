@@ -6,6 +6,7 @@ use clap::Args;
 use projector::connection::{Connection, Login, Secret, Tls};
 
 use super::ConfigError;
+use crate::nats::Inboxes;
 
 /// The options of NATS on the command line.
 #[derive(Clone, Debug, Default, Args)]
@@ -23,6 +24,10 @@ pub struct NatsArgs {
     #[arg(long, value_name = "BOOL", env = "ALLOCD_NATS_BUCKETS",
           value_parser = clap::builder::BoolishValueParser::new())]
     pub nats_buckets: Option<bool>,
+    /// Where answers by NATS may go: the first tokens of clients' inboxes, separated by commas. A
+    /// request that wants its answer elsewhere is ignored [default: _INBOX.]
+    #[arg(long, value_name = "PREFIX", env = "ALLOCD_NATS_INBOX")]
+    pub nats_inbox: Option<String>,
     /// A PEM file with the certificates that NATS' own must be signed by [default: this machine's]
     #[arg(long, value_name = "FILE", env = "ALLOCD_NATS_CA")]
     pub nats_ca: Option<PathBuf>,
@@ -59,6 +64,8 @@ pub struct NatsConfig {
     pub service: bool,
     /// Whether the key-value buckets are written there.
     pub buckets: bool,
+    /// Where answers may go.
+    pub inboxes: Inboxes,
 }
 
 impl NatsArgs {
@@ -69,6 +76,7 @@ impl NatsArgs {
             nats: self.nats.or(file.nats),
             nats_service: self.nats_service.or(file.nats_service),
             nats_buckets: self.nats_buckets.or(file.nats_buckets),
+            nats_inbox: self.nats_inbox.or(file.nats_inbox),
             nats_ca: self.nats_ca.or(file.nats_ca),
             nats_cert: self.nats_cert.or(file.nats_cert),
             nats_key: self.nats_key.or(file.nats_key),
@@ -94,11 +102,15 @@ impl NatsArgs {
         let tls = Tls { authority: self.nats_ca.clone(), identity, required: false };
         let service = self.nats_service.unwrap_or(true);
         let buckets = self.nats_buckets.unwrap_or(true);
+        let inboxes = match &self.nats_inbox {
+            Some(list) => Inboxes::parse(list).map_err(|reason| bad("nats-inbox", reason))?,
+            None => Inboxes::default(),
+        };
         let files = [&self.nats_ca, &self.nats_cert, &self.nats_key, &self.nats_creds];
         files.into_iter().flatten().try_for_each(|path| read(path).map(drop))?;
         let connection = Connection { url, tls, login: self.login()? };
         connection.servers().map_err(|error| ConfigError::Nats(error.to_string()))?;
-        Ok(Some(NatsConfig { connection, service, buckets }))
+        Ok(Some(NatsConfig { connection, service, buckets, inboxes }))
     }
 
     fn login(self) -> Result<Login, ConfigError> {
@@ -149,6 +161,15 @@ mod tests {
     fn without_a_url_there_is_no_nats() {
         assert_eq!(NatsArgs::default().resolve().expect("fine"), None);
         assert!(with(|_| ()).expect("fine").expect("nats").service);
+    }
+
+    #[test]
+    fn an_inbox_that_opens_the_ledger_is_refused_at_the_start() {
+        let inbox = |text: &str| with(|args| args.nats_inbox = Some(text.into()));
+        assert!(inbox("_INBOX_nova.,_INBOX.").is_ok());
+        for wrong in ["alloc.v1", "$KV.", "_INBOX.,$JS", ""] {
+            assert!(inbox(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

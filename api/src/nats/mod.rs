@@ -8,15 +8,21 @@
 //! ```
 //!
 //! Who may send what is the broker's business: its accounts and permissions decide who can publish
-//! to these subjects. NATS away, slow or wrong never touches HTTP or the ledger.
+//! to these subjects. Answers go to inboxes only (`inboxes`), and commands and queries each have a
+//! connection and a budget of their own (`lane`), in which callers take turns (`fair`). NATS away, slow or wrong never touches HTTP or the ledger.
 
 mod ask;
 mod board;
 mod endpoint;
+mod fair;
+mod inboxes;
+mod lane;
+mod link;
 mod parameters;
 mod reply;
 mod service;
 mod verbs;
 
-pub use board::{Board, ServiceStatus};
+pub use board::{Board, Flood, ServiceStatus};
+pub use inboxes::Inboxes;
 pub use service::Service;

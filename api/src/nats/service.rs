@@ -1,39 +1,41 @@
 //! The service at work: it connects, subscribes, and answers each message in a task of its own.
+//! Commands and queries each have a connection and a budget of their own.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use async_nats::{Client, ConnectOptions, Event, Message, Subscriber};
+use async_nats::{Client, Message, SubscribeError, Subscriber};
 use futures::stream::SelectAll;
 use futures::{FutureExt, StreamExt};
 use ledger::panics::Place;
 use projector::connection::Connection;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::runtime::Handle;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 
 use super::ask;
 use super::board::Board;
 use super::endpoint::Endpoint;
-use super::reply::{self, Outgoing};
+use super::fair::Turn;
+use super::inboxes::Inboxes;
+use super::lane::{Asked, Lane};
+use super::link::Link;
+use super::reply;
 use super::verbs::{Look, QUEUE, Verbs};
 use crate::app::App;
 use crate::handle::panicked;
 use crate::http::failure::Failure;
 use crate::http::request_id;
 
-/// Requests in hand at a time; one more is answered 503. As many as the writer's queue holds.
-const IN_HAND: usize = ledger::limits::QUEUE;
-/// Bytes of the bodies in hand, in KiB.
-const KIB_IN_HAND: usize = 128 * 1024;
-/// Requests that wait in the client's memory to be looked at.
-const WAITING: usize = 16 * 1024;
+/// Questions about the service itself that are answered at a time; more get no answer.
+const VERBS_IN_HAND: usize = 64;
 /// The pause after a connection that could not be made.
 const PAUSE: Duration = Duration::from_secs(1);
 /// How long requests in hand may take once the server ends.
 const GRACE: Duration = Duration::from_secs(20);
-/// How long their answers may take to go out.
-const SENT: Duration = Duration::from_secs(2);
+/// Characters of a peer's words in a line of the log.
+const LOGGED: usize = 128;
 
 /// A service at work. It ends with [`Self::stop`].
 pub struct Service {
@@ -44,30 +46,46 @@ pub struct Service {
 struct Parts {
     app: Arc<App>,
     board: Arc<Board>,
+    inboxes: Inboxes,
     verbs: Verbs,
-    requests: Arc<Semaphore>,
-    kib: Arc<Semaphore>,
+    verbs_in_hand: Arc<Semaphore>,
+    commands: Lane,
+    queries: Lane,
+    /// Where requests are answered.
+    runtime: Handle,
 }
 
-/// The right to have a request in hand.
-struct Turn {
-    _request: OwnedSemaphorePermit,
-    _kib: OwnedSemaphorePermit,
+impl Parts {
+    fn lane(&self, endpoint: Endpoint) -> &Lane {
+        match endpoint {
+            Endpoint::Command => &self.commands,
+            Endpoint::Query => &self.queries,
+        }
+    }
 }
 
 impl Service {
-    /// Starts to serve. Returns at once; a broker that cannot be reached is tried again and again.
+    /// Starts to serve, on the runtime that it is called on. Returns at once; a broker that cannot be
+    /// reached is tried again and again.
     #[must_use]
-    pub fn start(app: Arc<App>, board: Arc<Board>, connection: Connection) -> Self {
+    pub fn start(
+        app: Arc<App>,
+        board: Arc<Board>,
+        connection: Connection,
+        inboxes: Inboxes,
+    ) -> Self {
         let (stop, stopped) = watch::channel(false);
         let ledger = app.view().position().ledger_id.to_string();
         let started = jiff::Timestamp::now().to_string();
         let parts = Arc::new(Parts {
             app,
             board,
+            inboxes,
             verbs: Verbs::new(ledger, started),
-            requests: Arc::new(Semaphore::new(IN_HAND)),
-            kib: Arc::new(Semaphore::new(KIB_IN_HAND)),
+            verbs_in_hand: Arc::new(Semaphore::new(VERBS_IN_HAND)),
+            commands: Lane::new(Endpoint::Command),
+            queries: Lane::new(Endpoint::Query),
+            runtime: Handle::current(),
         });
         Self { stop, task: tokio::spawn(run(parts, connection, stopped)) }
     }
@@ -81,7 +99,7 @@ impl Service {
     }
 }
 
-/// One connection after another. A connection that was made once mends itself.
+/// One pair of connections after another. Connections that were made once mend themselves.
 async fn run(parts: Arc<Parts>, connection: Connection, mut stopped: watch::Receiver<bool>) {
     loop {
         // A client whose broker goes away in between waits for ever, and is given up at the end.
@@ -90,14 +108,14 @@ async fn run(parts: Arc<Parts>, connection: Connection, mut stopped: watch::Rece
             _ = stopped.wait_for(|stop| *stop) => return,
         };
         let why = match begun {
-            Ok((client, heard)) => match serve(&parts, &client, heard, &mut stopped).await {
-                Ok(()) => return finish(&parts, &client).await,
+            Ok((links, heard)) => match serve(&parts, &links, heard, &mut stopped).await {
+                Ok(()) => return finish(&parts, &links).await,
                 Err(error) => error,
             },
             Err(error) => error,
         };
         tracing::warn!(%connection, error = why, "commands and queries by NATS are interrupted");
-        parts.board.lost(Some(why));
+        parts.board.all_lost(Some(why));
         tokio::select! {
             () = tokio::time::sleep(PAUSE) => {}
             _ = stopped.wait_for(|stop| *stop) => return,
@@ -105,38 +123,10 @@ async fn run(parts: Arc<Parts>, connection: Connection, mut stopped: watch::Rece
     }
 }
 
-/// Connects and subscribes.
-async fn begin(
-    parts: &Arc<Parts>,
-    connection: &Connection,
-) -> Result<(Client, Subscriptions), String> {
-    let client = connect(parts, connection).await?;
-    let heard = subscribe(parts, &client).await?;
-    Ok((client, heard))
-}
-
-async fn connect(parts: &Arc<Parts>, connection: &Connection) -> Result<Client, String> {
-    let board = Arc::clone(&parts.board);
-    let servers = connection.servers().map_err(|error| error.to_string())?;
-    let options: ConnectOptions =
-        connection.options("allocd service").await.map_err(|error| error.to_string())?;
-    options
-        .subscription_capacity(WAITING)
-        .event_callback(move |event| {
-            match event {
-                Event::Connected => board.connected(),
-                Event::Disconnected | Event::Closed => board.lost(None),
-                Event::ServerError(error) => board.lost(Some(error.to_string())),
-                Event::SlowConsumer(_) => {
-                    tracing::warn!("requests by NATS come faster than they are taken");
-                }
-                _ => {}
-            }
-            std::future::ready(())
-        })
-        .connect(&servers)
-        .await
-        .map_err(|error| error.to_string())
+/// The two connections.
+struct Links {
+    commands: Arc<Link>,
+    queries: Arc<Link>,
 }
 
 /// What is listened to.
@@ -146,59 +136,103 @@ struct Subscriptions {
     queries: Subscriber,
 }
 
-async fn subscribe(parts: &Parts, client: &Client) -> Result<Subscriptions, String> {
-    let failed = |error: async_nats::SubscribeError| error.to_string();
-    parts.verbs.alone(client, Look::Before).await?;
+/// Connects and subscribes.
+async fn begin(
+    parts: &Arc<Parts>,
+    connection: &Connection,
+) -> Result<(Links, Subscriptions), String> {
+    let connect = |endpoint| Link::connect(&parts.board, connection, endpoint);
+    let links = Links {
+        commands: Arc::new(connect(Endpoint::Command).await?),
+        queries: Arc::new(connect(Endpoint::Query).await?),
+    };
+    let heard = subscribe(parts, &links).await?;
+    Ok((links, heard))
+}
+
+async fn subscribe(parts: &Parts, links: &Links) -> Result<Subscriptions, String> {
+    let failed = |error: SubscribeError| error.to_string();
+    let (commanding, querying) = (&links.commands.client, &links.queries.client);
+    parts.verbs.alone(querying, Look::Before).await?;
     let [command, query] = Endpoint::ALL.map(Endpoint::subject);
     let heard = Subscriptions {
-        verbs: parts.verbs.subscribe(client).await.map_err(failed)?,
-        commands: client.queue_subscribe(command, QUEUE.into()).await.map_err(failed)?,
-        queries: client.queue_subscribe(query, QUEUE.into()).await.map_err(failed)?,
+        verbs: parts.verbs.subscribe(querying).await.map_err(failed)?,
+        commands: commanding.queue_subscribe(command, QUEUE.into()).await.map_err(failed)?,
+        queries: querying.queue_subscribe(query, QUEUE.into()).await.map_err(failed)?,
     };
-    client.flush().await.map_err(|error| error.to_string())?;
+    for client in [commanding, querying] {
+        client.flush().await.map_err(|error| error.to_string())?;
+    }
     // Both may have begun at the same moment: then one of them leaves.
-    parts.verbs.alone(client, Look::After).await?;
+    parts.verbs.alone(querying, Look::After).await?;
     Ok(heard)
 }
 
-/// Serves until it is told to stop, or the connection is given up.
+/// Serves until it is told to stop, or a connection is given up.
 async fn serve(
     parts: &Arc<Parts>,
-    client: &Client,
-    mut heard: Subscriptions,
+    links: &Links,
+    heard: Subscriptions,
     stopped: &mut watch::Receiver<bool>,
 ) -> Result<(), String> {
-    parts.board.connected();
+    Endpoint::ALL.into_iter().for_each(|endpoint| parts.board.connected(endpoint));
     tracing::info!("commands and queries are taken by NATS");
-    let closed = || "the connection was closed".to_owned();
-    loop {
-        tokio::select! {
-            message = heard.commands.next() => {
-                take(parts, client, Endpoint::Command, message.ok_or_else(closed)?);
-            }
-            message = heard.queries.next() => {
-                take(parts, client, Endpoint::Query, message.ok_or_else(closed)?);
-            }
-            message = heard.verbs.next() => tell(parts, client, message.ok_or_else(closed)?),
-            _ = stopped.wait_for(|stop| *stop) => return Ok(()),
-        }
+    let Subscriptions { verbs, commands, queries } = heard;
+    // Each on its connection's thread: a flood of the one never keeps the other unread.
+    let listen =
+        |link: &Arc<Link>, heard| link.spawn(listen(Arc::clone(parts), Arc::clone(link), heard));
+    let mut commands = listen(&links.commands, commands);
+    let mut queries = listen(&links.queries, queries);
+    let result = tokio::select! {
+        _ = &mut commands => Err("the connection was closed".to_owned()),
+        _ = &mut queries => Err("the connection was closed".to_owned()),
+        () = tell_all(parts, &links.queries.client, verbs) => Err("the connection was closed".to_owned()),
+        _ = stopped.wait_for(|stop| *stop) => Ok(()),
+    };
+    commands.abort();
+    queries.abort();
+    result
+}
+
+/// Takes requests until the connection is given up.
+async fn listen(parts: Arc<Parts>, link: Arc<Link>, mut heard: Subscriber) {
+    while let Some(message) = heard.next().await {
+        take(&parts, &link, message);
     }
 }
 
-/// Answers what is in hand. What waits in the connection is left to other servers, or to a retry.
-async fn finish(parts: &Parts, client: &Client) {
-    let all = u32::try_from(IN_HAND).unwrap_or(u32::MAX);
-    // The semaphore is never closed.
-    let answered = tokio::time::timeout(GRACE, parts.requests.acquire_many(all)).await;
-    // A broker that is away gets no answers; nobody waits for it.
-    let sent = tokio::time::timeout(SENT, client.flush()).await;
-    if answered.is_err() || !matches!(sent, Ok(Ok(()))) {
+/// Answers what is in hand, and turns away what waits.
+async fn finish(parts: &Arc<Parts>, links: &Links) {
+    for link in [&links.commands, &links.queries] {
+        for asked in parts.lane(link.endpoint).drain() {
+            link.turn_away(asked.message.reply);
+        }
+    }
+    let all = async {
+        parts.commands.idle().await;
+        parts.queries.idle().await;
+    };
+    let answered = tokio::time::timeout(GRACE, all).await.is_ok();
+    let sent = links.commands.flush().await & links.queries.flush().await;
+    if !answered || !sent {
         tracing::warn!("some requests by NATS were perhaps not answered at the end");
     }
-    parts.board.lost(None);
+    parts.board.all_lost(None);
+}
+
+async fn tell_all(parts: &Parts, client: &Client, mut verbs: SelectAll<Subscriber>) {
+    while let Some(message) = verbs.next().await {
+        tell(parts, client, message);
+    }
 }
 
 fn tell(parts: &Parts, client: &Client, message: Message) {
+    // Other servers ask from an inbox of the library's, whatever clients use.
+    let usual = message.reply.as_ref().is_some_and(|reply| Inboxes::default().take(reply));
+    if !usual && !is_answerable(parts, &message) {
+        return;
+    }
+    let Ok(turn) = Arc::clone(&parts.verbs_in_hand).try_acquire_owned() else { return };
     let answer = parts.verbs.answer(&parts.board, &message);
     let (Some(to), Some(answer)) = (message.reply, answer) else { return };
     let client = client.clone();
@@ -206,62 +240,88 @@ fn tell(parts: &Parts, client: &Client, message: Message) {
         if let Err(error) = client.publish(to, answer.to_string().into()).await {
             tracing::debug!(%error, "a question about the service was not answered");
         }
-    });
-}
-
-/// Answers one message in a task of its own, or says at once that there are too many.
-fn take(parts: &Arc<Parts>, client: &Client, endpoint: Endpoint, message: Message) {
-    if endpoint == Endpoint::Query && message.reply.is_none() {
-        return;
-    }
-    let (parts, client) = (Arc::clone(parts), client.clone());
-    let begun = Instant::now();
-    let turn = turn(&parts, &message);
-    tokio::spawn(async move {
-        let id = request_id::fresh();
-        let timer = parts.app.metrics.start();
-        let mut operation = None;
-        let result = match &turn {
-            Some(_) => {
-                let work = ask::answer(&parts.app, endpoint, &message, &id, &mut operation);
-                let answered = AssertUnwindSafe(work).catch_unwind().await;
-                answered.unwrap_or_else(|panic| Err(panicked(Place::Nats, &*panic, &id)))
-            }
-            None => Err(Failure::busy("too many requests are in hand; try again")),
-        };
-        let status = match &result {
-            Ok(reply) => reply.status,
-            Err(failure) => failure.status,
-        };
-        parts.app.metrics.finish(timer, operation, status);
-        parts.board.counts(endpoint).count(begun.elapsed(), result.as_ref().err());
-        send(&client, &message, reply::message(&result, &id), &id).await;
         drop(turn);
     });
 }
 
-fn turn(parts: &Parts, message: &Message) -> Option<Turn> {
-    let kib = u32::try_from(message.payload.len() / 1024 + 1).unwrap_or(u32::MAX);
-    Some(Turn {
-        _request: Arc::clone(&parts.requests).try_acquire_owned().ok()?,
-        _kib: Arc::clone(&parts.kib).try_acquire_many_owned(kib).ok()?,
-    })
+/// Whether the answer may go where it is asked for. What is asked with another reply subject is not
+/// carried out either, since whoever asked could not be told how it ended.
+fn is_answerable(parts: &Parts, message: &Message) -> bool {
+    let Some(reply) = &message.reply else { return true };
+    if parts.inboxes.take(reply) {
+        return true;
+    }
+    parts.board.no_inbox();
+    let cut = |text: &str| text.chars().take(LOGGED).collect::<String>();
+    let (reply, subject) = (cut(reply), cut(&message.subject));
+    tracing::warn!(
+        ?reply,
+        ?subject,
+        "a request by NATS wants its answer at a subject that is no inbox; it is ignored"
+    );
+    false
 }
 
-async fn send(client: &Client, message: &Message, answer: Outgoing, id: &str) {
-    let Some(to) = &message.reply else { return };
-    let fits = answer.body.len() + 4096 <= client.max_payload();
-    let answer = match fits {
-        true => answer,
-        false => reply::message(
-            &Err(Failure::too_large(
-                "The answer is larger than a message of this broker may be: ask for less, or over HTTP.",
-            )),
-            id,
-        ),
-    };
-    let sent = client.publish_with_headers(to.clone(), answer.headers, answer.body).await;
-    if let Err(error) = sent {
-        tracing::debug!(%error, "an answer could not be sent");
+/// Takes a message in, and turns away what is too much.
+fn take(parts: &Arc<Parts>, link: &Arc<Link>, message: Message) {
+    let unheard = link.endpoint == Endpoint::Query && message.reply.is_none();
+    if unheard || !is_answerable(parts, &message) {
+        return;
     }
+    let caller = parts.inboxes.caller(message.reply.as_deref(), message.headers.as_ref());
+    for asked in parts.lane(link.endpoint).push(caller, message) {
+        turn_away(parts, link, asked);
+    }
+    pump(parts, link);
+}
+
+fn turn_away(parts: &Parts, link: &Link, asked: Asked) {
+    let failure = Failure::busy("too many requests are in hand");
+    let timer = parts.app.metrics.start();
+    parts.app.metrics.finish(timer, None, failure.status);
+    parts.board.counts(link.endpoint).count(asked.begun.elapsed(), Some(&failure));
+    link.turn_away(asked.message.reply);
+}
+
+/// Has as many requests in hand as may be.
+fn pump(parts: &Arc<Parts>, link: &Arc<Link>) {
+    while let Some((asked, turn)) = parts.lane(link.endpoint).pop() {
+        let in_hand = InHand { parts: Arc::clone(parts), endpoint: link.endpoint, turn };
+        parts.runtime.spawn(answer(in_hand, Arc::clone(link), asked));
+    }
+}
+
+/// A request in hand; it gives back its turn also if its task panics.
+struct InHand {
+    parts: Arc<Parts>,
+    endpoint: Endpoint,
+    turn: Turn,
+}
+
+impl Drop for InHand {
+    fn drop(&mut self) {
+        self.parts.lane(self.endpoint).done(&self.turn);
+    }
+}
+
+/// Answers one message.
+async fn answer(in_hand: InHand, link: Arc<Link>, asked: Asked) {
+    let parts = Arc::clone(&in_hand.parts);
+    let id = request_id::fresh();
+    let timer = parts.app.metrics.start();
+    let mut operation = None;
+    let work = ask::answer(&parts.app, link.endpoint, &asked.message, &id, &mut operation);
+    let answered = AssertUnwindSafe(work).catch_unwind().await;
+    let result = answered.unwrap_or_else(|panic| Err(panicked(Place::Nats, &*panic, &id)));
+    let status = match &result {
+        Ok(reply) => reply.status,
+        Err(failure) => failure.status,
+    };
+    parts.app.metrics.finish(timer, operation, status);
+    parts.board.counts(link.endpoint).count(asked.begun.elapsed(), result.as_ref().err());
+    if let Some(to) = asked.message.reply {
+        link.send(to, reply::message(&result, &id), &id).await;
+    }
+    drop(in_hand);
+    pump(&parts, &link);
 }

@@ -10,6 +10,15 @@ use async_nats::jetstream::stream::{Config, Info, LastRawMessageErrorKind, Strea
 pub(super) enum Verdict {
     /// Message n is event n, from its first to its last.
     Good,
+    /// Message n is event n up to a place, and from there on something else is in it.
+    Foreign {
+        /// The first message of the stream.
+        begins: u64,
+        /// The first message that is not the event of its number.
+        from: u64,
+        /// What is wrong.
+        what: String,
+    },
     /// It is the ledger's, and damaged: it is to be made anew.
     Damaged(String),
     /// It was made for something else and is none of our business.
@@ -25,29 +34,40 @@ pub(super) async fn judge(source: &Source, stream: &Stream) -> Result<Verdict, F
     if let Some(owner) = owner.filter(|owner| **owner != source.ledger_id.to_string()) {
         return Ok(Verdict::NotOurs(format!("belongs to ledger {owner}")));
     }
-    let found = match unlike(source, info) {
-        Some(what) => Some(what),
-        None => ends(source, stream, info).await?,
+    let found = match misshapen(source, info) {
+        Some(what) => Some(Verdict::Damaged(what)),
+        None => contents(source, stream, info).await?,
     };
     Ok(match found {
         None => Verdict::Good,
-        Some(what) if owner.is_some() => Verdict::Damaged(what),
-        Some(what) => Verdict::NotOurs(format!("was not made by a ledger: it {what}")),
+        Some(verdict) if owner.is_some() => verdict,
+        Some(Verdict::Damaged(what) | Verdict::Foreign { what, .. }) => {
+            Verdict::NotOurs(format!("was not made by a ledger: it {what}"))
+        }
+        Some(verdict) => verdict,
     })
 }
 
 /// What a stream's configuration and counts have that ours would not.
 pub(super) fn unlike(source: &Source, info: &Info) -> Option<String> {
+    misshapen(source, info).or_else(|| beyond(source, info))
+}
+
+/// A stream that ends where the ledger has not been yet.
+fn beyond(source: &Source, info: &Info) -> Option<String> {
+    let (last, durable) = (info.state.last_sequence, *source.durable.borrow());
+    (last > durable).then(|| format!("ends at {last}, beyond the ledger's {durable}"))
+}
+
+/// What makes a stream useless as a whole: other subjects, holes, another beginning.
+fn misshapen(source: &Source, info: &Info) -> Option<String> {
     let state = &info.state;
     let subjects = source.options.subjects();
     if info.config.subjects != [subjects.as_str()] {
         return Some(format!("has the subjects {:?}, not {subjects}", info.config.subjects));
     }
-    let durable = *source.durable.borrow();
-    if state.last_sequence > durable {
-        return Some(format!("ends at {}, beyond the ledger's {durable}", state.last_sequence));
-    }
-    if state.messages == 0 && state.last_sequence + 1 == source.options.first_sequence.max(1) {
+    let first = info.config.first_sequence.unwrap_or(1).max(1);
+    if state.messages == 0 && state.last_sequence + 1 == first {
         return None;
     }
     let spanned = (state.last_sequence + 1).saturating_sub(state.first_sequence);
@@ -57,7 +77,6 @@ pub(super) fn unlike(source: &Source, info: &Info) -> Option<String> {
             state.messages, state.first_sequence, state.last_sequence
         ));
     }
-    let first = info.config.first_sequence.unwrap_or(1).max(1);
     if state.first_sequence != first && !trims(&info.config) {
         return Some(format!("begins at {}, not at {first}", state.first_sequence));
     }
@@ -74,16 +93,37 @@ fn trims(config: &Config) -> bool {
         || !config.max_age.is_zero()
 }
 
-async fn ends(source: &Source, stream: &Stream, info: &Info) -> Result<Option<String>, Fault> {
+/// What is in the stream that is not the ledger's.
+async fn contents(source: &Source, stream: &Stream, info: &Info) -> Result<Option<Verdict>, Fault> {
+    let (begins, last) = (info.state.first_sequence, info.state.last_sequence);
+    let beyond = beyond(source, info);
     if info.state.messages == 0 {
-        return Ok(None);
+        return Ok(beyond.map(Verdict::Damaged));
     }
-    for sequence in [info.state.last_sequence, info.state.first_sequence] {
-        if let Some(what) = differs(source, stream, sequence).await? {
-            return Ok(Some(what));
+    let end = last.min(*source.durable.borrow());
+    if end < begins {
+        return Ok(beyond.map(Verdict::Damaged));
+    }
+    if let Some(what) = differs(source, stream, begins).await? {
+        return Ok(Some(Verdict::Damaged(what)));
+    }
+    let what = match differs(source, stream, end).await? {
+        None => match beyond {
+            None => return Ok(None),
+            Some(what) => return Ok(Some(Verdict::Foreign { begins, from: end + 1, what })),
+        },
+        Some(what) => what,
+    };
+    // Nothing of ours goes behind something foreign, so the place is found by halving.
+    let (mut good, mut bad) = (begins, end);
+    while good + 1 < bad {
+        let middle = good + (bad - good) / 2;
+        match differs(source, stream, middle).await? {
+            None => good = middle,
+            Some(_) => bad = middle,
         }
     }
-    Ok(None)
+    Ok(Some(Verdict::Foreign { begins, from: bad, what }))
 }
 
 /// How message `sequence` differs from event `sequence`, byte by byte.

@@ -16,6 +16,9 @@ pub struct PublisherOptions {
     pub replicas: usize,
     /// The first event that a newly made stream holds.
     pub first_sequence: u64,
+    /// Events that are published again at most because something foreign stands behind them. With
+    /// more, the stream begins anew where that stands, and older events are in the ledger only.
+    pub refilled: u64,
     /// Whether the server refuses to remove or purge messages of a newly made stream.
     pub protected: bool,
     /// How often the stream is looked at while nothing is wrong.
@@ -33,6 +36,8 @@ impl PublisherOptions {
             subject_prefix: "alloc.v1".into(),
             replicas: 1,
             first_sequence: 1,
+            // About a second's work, at the rate that the server takes them.
+            refilled: 100_000,
             protected: true,
             inspect_every: Duration::from_secs(5),
             ack_timeout: Duration::from_secs(5),

@@ -32,7 +32,8 @@ pub(super) async fn run(source: &Source) -> Result<(), Fault> {
     let context = connect(source, &lost).await?;
     let work = async {
         let ready = prepare(source, &context).await?;
-        source.board.warn(warnings(&ready.info.config, &context.client().server_info()));
+        let (config, server) = (&ready.info.config, context.client().server_info());
+        source.board.warn(warnings(config, &server, source.options.first_sequence));
         source.board.session(ready.last);
         Session::new(source, context, ready).publish().await
     };
@@ -178,7 +179,8 @@ impl<'a> Session<'a> {
             .map_err(|error| Fault::server("asking for the stream")(&error))?;
         let info = stream.cached_info();
         let server = self.context.client().server_info();
-        self.source.board.warn(warnings(&info.config, &server));
+        let first = self.source.options.first_sequence;
+        self.source.board.warn(warnings(&info.config, &server, first));
         if info.created != self.begun.created {
             return Err(Fault::Changed("somebody made it anew".into()));
         }

@@ -113,6 +113,14 @@ impl Board {
         self.raise(format!("{what}; it is filled again from the ledger"), Some(until));
     }
 
+    /// Something foreign stands where event `from` belongs, behind more events than are published
+    /// again for it. The alarm is over as above.
+    pub(super) fn cut(&self, what: &str, from: u64) {
+        let until = *self.durable.borrow();
+        let told = format!("{what}; it begins anew at event {from}, older ones are in the ledger");
+        self.raise(told, Some(until));
+    }
+
     pub(super) fn fault(&self, fault: &Fault) {
         if let Fault::NotOurs(what) = fault {
             self.raise(what.clone(), None);

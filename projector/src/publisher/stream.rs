@@ -37,7 +37,7 @@ pub(super) async fn prepare(source: &Source, context: &Context) -> Result<Ready,
                 if source.board.published() > 0 {
                     source.board.damaged(&format!("stream {name} is gone"));
                 }
-                return make(source, context).await;
+                return make(source, context, source.options.first_sequence).await;
             }
             _ => return Err(Fault::server("asking for the stream")(&error)),
         },
@@ -54,13 +54,13 @@ pub(super) async fn prepare(source: &Source, context: &Context) -> Result<Ready,
             }
             Ok(Ready { info, last })
         }
-        Verdict::Damaged(what) => {
+        Verdict::Foreign { begins, from, what } if from - begins > source.options.refilled => {
+            source.board.cut(&format!("stream {name} {what}"), from);
+            replace(source, context, from).await
+        }
+        Verdict::Foreign { what, .. } | Verdict::Damaged(what) => {
             source.board.damaged(&format!("stream {name} {what}"));
-            context
-                .delete_stream(name)
-                .await
-                .map_err(|e| Fault::server("removing the stream")(&e))?;
-            make(source, context).await
+            replace(source, context, source.options.first_sequence).await
         }
         Verdict::NotOurs(what) => Err(Fault::NotOurs(format!(
             "stream {name} {what}; remove it or choose another name, nothing is published until then"
@@ -68,8 +68,16 @@ pub(super) async fn prepare(source: &Source, context: &Context) -> Result<Ready,
     }
 }
 
-async fn make(source: &Source, context: &Context) -> Result<Ready, Fault> {
-    let first = source.options.first_sequence.max(1);
+/// Makes the stream anew. The server can take nothing off a stream's end, and what is foreign
+/// stands where an event belongs.
+async fn replace(source: &Source, context: &Context, first: u64) -> Result<Ready, Fault> {
+    let name = &source.options.stream;
+    context.delete_stream(name).await.map_err(|e| Fault::server("removing the stream")(&e))?;
+    make(source, context, first).await
+}
+
+async fn make(source: &Source, context: &Context, first: u64) -> Result<Ready, Fault> {
+    let first = first.max(1);
     let stream =
         context.create_stream(config(source, first)).await.map_err(|error| match error.kind() {
             CreateStreamErrorKind::JetStream(said)

@@ -5,9 +5,15 @@ use async_nats::ServerInfo;
 use async_nats::jetstream::stream::{Config, RetentionPolicy};
 
 /// What is to be said; empty: nothing.
-pub(super) fn warnings(config: &Config, server: &ServerInfo) -> Vec<String> {
+pub(super) fn warnings(config: &Config, server: &ServerInfo, first: u64) -> Vec<String> {
     let mut said = Vec::new();
     let name = &config.name;
+    if let Some(begins) = config.first_sequence.filter(|begins| *begins > first.max(1)) {
+        said.push(format!(
+            "stream {name} begins at event {begins}: older events are in the ledger only; remove \
+             the stream to have it filled from the first event again"
+        ));
+    }
     for (limit, set) in limits(config) {
         if set {
             said.push(format!(
@@ -63,13 +69,14 @@ mod tests {
     #[test]
     fn a_stream_as_we_make_it_on_a_guarded_server_needs_no_warning() {
         let (config, server) = sound();
-        assert_eq!(warnings(&config, &server), Vec::<String>::new());
+        assert_eq!(warnings(&config, &server, 1), Vec::<String>::new());
     }
 
     #[test]
     fn whatever_may_drop_or_add_events_is_told() {
         type Change = fn(&mut Config, &mut ServerInfo);
-        let change: [(&str, Change); 6] = [
+        let change: [(&str, Change); 7] = [
+            ("begins at event 7", |config, _| config.first_sequence = Some(7)),
             ("max_msgs", |config, _| config.max_messages = 100),
             ("max_bytes", |config, _| config.max_bytes = 100),
             ("max_age", |config, _| config.max_age = Duration::from_secs(60)),
@@ -80,7 +87,7 @@ mod tests {
         for (word, change) in change {
             let (mut config, mut server) = sound();
             change(&mut config, &mut server);
-            let told = warnings(&config, &server);
+            let told = warnings(&config, &server, 1);
             assert!(told.len() == 1 && told[0].contains(word), "{word}: {told:?}");
         }
     }
