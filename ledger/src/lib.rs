@@ -11,6 +11,7 @@ pub mod fold;
 pub mod ids;
 pub mod limits;
 pub mod log;
+pub mod memory;
 pub mod panics;
 pub mod record;
 pub mod refusal;
@@ -22,4 +23,5 @@ mod writer;
 
 pub use writer::{
     Answer, Committed, Health, Ledger, OpenError, Options, Outcome, RefusalCounts, SubmitError,
+    Tail,
 };

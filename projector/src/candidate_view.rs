@@ -18,18 +18,24 @@ impl Projection for CandidateIndex {
         self.state().sequence()
     }
 
-    fn apply(&mut self, batch: &Batch<'_>) -> Result<(), ProjectionError> {
+    fn apply(&mut self, _batch: &Batch<'_>) -> Result<(), ProjectionError> {
+        Err(ProjectionError::Contradiction {
+            sequence: self.state().sequence() + 1,
+            what: "the state after it is not at hand".into(),
+        })
+    }
+
+    fn follow_to(
+        &mut self,
+        batches: &[Batch<'_>],
+        state: &Arc<State>,
+    ) -> Result<(), ProjectionError> {
         let at = self.state().sequence();
-        drop(batch.after(at)?);
-        match batch.state {
-            Some(state) if state.sequence() > at => self.follow(state, batch.events),
-            Some(_) => {}
-            None => {
-                return Err(ProjectionError::Contradiction {
-                    sequence: at + 1,
-                    what: "the state after it is not at hand".into(),
-                });
-            }
+        if let Some(first) = batches.first() {
+            drop(first.after(at)?);
+        }
+        if state.sequence() > at {
+            self.follow(state, batches.iter().flat_map(|batch| batch.events));
         }
         Ok(())
     }

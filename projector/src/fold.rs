@@ -16,8 +16,6 @@ pub struct Batch<'a> {
     pub records: &'a [Record],
     /// The event of each record.
     pub events: &'a [Event],
-    /// The state after the last of them, where it is at hand (not when old records are read).
-    pub state: Option<&'a Arc<State>>,
 }
 
 impl<'a> Batch<'a> {
@@ -47,8 +45,8 @@ impl<'a> Batch<'a> {
 pub trait Projection: Clone + Send + Sync + 'static {
     /// Its name in health reports and logs.
     const NAME: &'static str;
-    /// Whether it reads the state after each batch. Such a view cannot be folded from old records;
-    /// where it lags behind what is kept in memory it is made anew from the ledger's state.
+    /// Whether events tell it only what changed, and the state how it is now. Such a view can only
+    /// be taken to the ledger's newest state, by [`Self::follow_to`].
     const NEEDS_STATE: bool = false;
 
     /// The view of the state `state`, so that a start need not fold the whole log. `reader` is
@@ -66,6 +64,18 @@ pub trait Projection: Clone + Send + Sync + 'static {
     /// # Errors
     /// [`ProjectionError`] if the events do not follow on the view.
     fn apply(&mut self, batch: &Batch<'_>) -> Result<(), ProjectionError>;
+
+    /// Folds all of `batches`, after the last of which the ledger's state is `state`.
+    ///
+    /// # Errors
+    /// As [`Self::apply`].
+    fn follow_to(
+        &mut self,
+        batches: &[Batch<'_>],
+        _state: &Arc<State>,
+    ) -> Result<(), ProjectionError> {
+        batches.iter().try_for_each(|batch| self.apply(batch))
+    }
 }
 
 /// A view that can be compared with another one.
@@ -169,7 +179,7 @@ pub(crate) fn apply_records<P: Projection>(
         return Ok(None);
     };
     let events = decode(&records)?;
-    view.apply(&Batch { records: &records, events: &events, state: None })?;
+    view.apply(&Batch { records: &records, events: &events })?;
     Ok(Some(last))
 }
 
@@ -184,7 +194,7 @@ fn whole_groups(records: &[Record], target: u64) -> usize {
     records.iter().rposition(ends).map_or(0, |at| at + 1)
 }
 
-fn decode(records: &[Record]) -> Result<Vec<Event>, ProjectionError> {
+pub(crate) fn decode(records: &[Record]) -> Result<Vec<Event>, ProjectionError> {
     records
         .iter()
         .map(|record| {

@@ -1,6 +1,6 @@
 //! Following a ledger: one thread takes what became durable to each view.
 
-use crate::fold::{Batch, Projection, ProjectionError, READ_RECORDS, apply_records};
+use crate::fold::{Batch, Projection, ProjectionError, READ_RECORDS, apply_records, decode};
 use crate::published::Published;
 use ledger::Ledger;
 use ledger::event::Event;
@@ -178,22 +178,43 @@ fn catch_up<P: Projection>(
     durable: u64,
 ) -> Result<(), ProjectionError> {
     let from = view.sequence() + 1;
-    if let Some(batches) = ledger.tail(from) {
-        for committed in batches {
-            view.apply(&Batch {
-                records: &committed.records,
-                events: &committed.events,
-                state: Some(&committed.state),
-            })?;
-        }
-        return Ok(());
+    if let Some(tail) = ledger.tail(from) {
+        let batches = tail.batches.iter();
+        let batches = batches.map(|it| Batch { records: &it.records, events: &it.events });
+        return view.follow_to(&batches.collect::<Vec<_>>(), &tail.state);
     }
     if P::NEEDS_STATE {
-        *view = P::from_state(&ledger.view(), &*ledger.reader())?;
-        return Ok(());
+        return catch_up_with_state(view, ledger);
     }
     let records = ledger.reader().read(from, READ_RECORDS)?;
     apply_records(view, records, durable).map(drop)
+}
+
+/// Takes a view that needs the state from what the log has to the ledger's newest state, or makes
+/// it anew from that state where the log has more than is worth reading.
+fn catch_up_with_state<P: Projection>(
+    view: &mut P,
+    ledger: &Ledger,
+) -> Result<(), ProjectionError> {
+    let (state, reader) = (ledger.view(), ledger.reader());
+    let (mut from, to) = (view.sequence() + 1, state.sequence());
+    let mut pages = Vec::new();
+    while from <= to && to - from < READ_RECORDS as u64 {
+        let mut records = reader.read(from, READ_RECORDS)?;
+        records.retain(|record| record.header.sequence <= to);
+        let Some(last) = records.last() else { break };
+        let next = last.header.sequence + 1;
+        // The state has in it what this version cannot read.
+        let Ok(events) = decode(&records) else { break };
+        from = next;
+        pages.push((records, events));
+    }
+    if from <= to {
+        *view = P::from_state(&state, &*reader)?;
+        return Ok(());
+    }
+    let batches = pages.iter().map(|(records, events)| Batch { records, events });
+    view.follow_to(&batches.collect::<Vec<_>>(), &state)
 }
 
 /// Runs a fold; a panic in it is an error of that view and nothing else's.

@@ -9,6 +9,7 @@ mod contract;
 mod index;
 mod memory;
 mod owner;
+mod private_files;
 mod rocks;
 mod rocks_reader;
 
@@ -20,6 +21,7 @@ pub use rocks::RocksLog;
 pub use rocks_reader::RocksReader;
 
 use crate::event::Event;
+use crate::memory::Part;
 use crate::record::{Hash, Private, Record, RecordError};
 use crate::time::Timestamp;
 use std::sync::Arc;
@@ -152,6 +154,11 @@ pub trait LogReader: Send + Sync {
     /// # Errors
     /// [`LogError`] if the index is unreadable.
     fn index(&self, key: &IndexKey, after: u64, limit: usize) -> Result<Vec<u64>, LogError>;
+
+    /// What the engine holds in memory, by part.
+    fn memory(&self) -> Vec<Part> {
+        Vec::new()
+    }
 
     /// The last sequence recorded at or before `time`; 0: none.
     ///

@@ -1,6 +1,7 @@
 //! One process at a time may write a ledger. The lock is the kernel's, so it goes with the
 //! process however it dies; what stands in the file only tells the second who has it.
 
+use super::private_files;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::path::Path;
@@ -42,7 +43,7 @@ impl Owner {
     pub fn take(dir: &Path, who: &str) -> Result<Self, OwnerError> {
         let path = dir.join(NAME);
         let io = |error| OwnerError::Io { path: path.display().to_string(), error };
-        std::fs::create_dir_all(dir).map_err(io)?;
+        private_files::make_directory(dir).map_err(io)?;
         let mut file = OpenOptions::new()
             .create(true)
             .truncate(false)
@@ -62,6 +63,7 @@ impl Owner {
             }
             Err(TryLockError::Error(error)) => return Err(io(error)),
         }
+        private_files::close_to_others(dir).map_err(io)?;
         file.set_len(0).map_err(io)?;
         file.rewind().map_err(io)?;
         writeln!(file, "process {}, {who}", std::process::id()).map_err(io)?;

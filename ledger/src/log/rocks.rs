@@ -13,10 +13,11 @@
 use super::index::keys_of;
 use super::rocks_reader::{RocksReader, engine, head_of};
 use super::{Appended, Batch, Head, Log, LogError, LogReader};
+use crate::memory;
 use parking_lot::RwLock;
 use rocksdb::{
-    BlockBasedOptions, Cache, ColumnFamilyDescriptor, DB, DBCompressionType, Options, WriteBatch,
-    WriteOptions,
+    BlockBasedIndexType, BlockBasedOptions, Cache, ColumnFamilyDescriptor, DB, DBCompressionType,
+    Options, WriteBatch, WriteBufferManager, WriteOptions,
 };
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -26,12 +27,18 @@ pub(super) const RECORDS: &str = "records";
 pub(super) const PRIVATE: &str = "private";
 pub(super) const INDEX: &str = "index";
 pub(super) const META: &str = "meta";
+pub(super) const FAMILIES: [&str; 4] = [RECORDS, PRIVATE, INDEX, META];
 pub(super) const HEAD: &[u8] = b"head";
 
 /// RocksDB's directory inside a ledger's.
 const DIRECTORY: &str = "log";
-const WRITE_BUFFER: usize = 64 * 1024 * 1024;
-const BLOCK_CACHE: usize = 64 * 1024 * 1024;
+/// The head is one small entry that is written over and over: only the newest is worth keeping.
+const META_BUFFER: usize = 1024 * 1024;
+/// Bytes of one part of a table's index or filter: what one look-up brings into the cache.
+const METADATA_BLOCK: usize = 4 * 1024;
+/// About the size of the index's first level after the files that were just flushed: few times as
+/// much as those are together, so that each merge rewrites little that did not change.
+const INDEX_BASE: u64 = 4 * memory::WRITE_BUFFER as u64 * 2;
 
 /// The log on RocksDB.
 pub struct RocksLog {
@@ -159,7 +166,7 @@ fn open_durable(path: &Path) -> Result<DB, LogError> {
         .map_err(|error| LogError::Engine(format!("{}: {error}", path.display())))?;
     let db = DB::open_cf_descriptors(&options(), path, families()).map_err(engine)?;
     // What was recovered from the write-ahead log goes to synced table files.
-    for name in [RECORDS, PRIVATE, INDEX, META] {
+    for name in FAMILIES {
         if let Some(family) = db.cf_handle(name) {
             db.flush_cf(family).map_err(engine)?;
         }
@@ -174,29 +181,45 @@ pub(super) fn options() -> Options {
     options.create_missing_column_families(true);
     options.set_max_background_jobs(2);
     options.set_bytes_per_sync(1024 * 1024);
-    options.set_max_total_wal_size(4 * WRITE_BUFFER as u64);
+    options.set_max_total_wal_size(memory::WRITE_AHEAD_LOG as u64);
+    options.set_write_buffer_manager(&WriteBufferManager::new_write_buffer_manager(
+        memory::WRITE_BUFFERS,
+        false,
+    ));
+    options.set_max_open_files(memory::OPEN_FILES);
     options.set_keep_log_file_num(4);
     options.set_paranoid_checks(true);
     options
 }
 
 pub(super) fn families() -> Vec<ColumnFamilyDescriptor> {
-    let cache = Cache::new_lru_cache(BLOCK_CACHE);
-    [RECORDS, PRIVATE, INDEX, META]
+    let cache = Cache::new_lru_cache(memory::BLOCK_CACHE);
+    FAMILIES
         .into_iter()
         .map(|name| {
             let mut table = BlockBasedOptions::default();
             table.set_block_cache(&cache);
-            table.set_bloom_filter(10.0, false);
             table.set_format_version(5);
+            // Indexes and filters are read in parts through the cache. Otherwise those of all
+            // tables would stay in memory, ever more of them.
+            table.set_index_type(BlockBasedIndexType::TwoLevelIndexSearch);
+            table.set_metadata_block_size(METADATA_BLOCK);
+            table.set_cache_index_and_filter_blocks(true);
+            table.set_pin_l0_filter_and_index_blocks_in_cache(true);
             let mut options = Options::default();
-            options.set_write_buffer_size(if name == META { 1024 * 1024 } else { WRITE_BUFFER });
+            let buffer = if name == META { META_BUFFER } else { memory::WRITE_BUFFER };
+            options.set_write_buffer_size(buffer);
             options.set_compression_type(DBCompressionType::Lz4);
-            options.set_block_based_table_factory(&table);
             options.set_level_compaction_dynamic_level_bytes(true);
             if name == INDEX {
+                // Only the index is asked for what is not there, and always for a whole prefix.
                 options.set_prefix_extractor(rocksdb::SliceTransform::create_fixed_prefix(17));
+                options.set_max_bytes_for_level_base(INDEX_BASE);
+                table.set_bloom_filter(10.0, false);
+                table.set_partition_filters(true);
+                table.set_whole_key_filtering(false);
             }
+            options.set_block_based_table_factory(&table);
             ColumnFamilyDescriptor::new(name, options)
         })
         .collect()

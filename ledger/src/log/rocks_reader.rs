@@ -2,8 +2,9 @@
 //! secondary, which does not disturb the writer.
 
 use super::index::IndexKey;
-use super::rocks::{HEAD, INDEX, META, PRIVATE, RECORDS, families, options, rocks_path};
+use super::rocks::{FAMILIES, HEAD, INDEX, META, PRIVATE, RECORDS, families, options, rocks_path};
 use super::{Head, LogError, LogReader, READ_BYTES};
+use crate::memory::Part;
 use crate::record::{Hash, Private, Record};
 use parking_lot::RwLock;
 use rocksdb::{ColumnFamily, DB, Direction, IteratorMode, ReadOptions};
@@ -112,6 +113,24 @@ impl LogReader for RocksReader {
                 LogError::Engine(format!("reading the private part of {sequence}: {error}"))
             })?;
         Ok(value.map(|value| Private::from_bytes(&value)))
+    }
+
+    fn memory(&self) -> Vec<Part> {
+        let Ok(db) = self.db() else { return Vec::new() };
+        let sum = |property: &str| {
+            let families = FAMILIES.iter().filter_map(|name| db.cf_handle(name));
+            let values = families.map(|family| db.property_int_value_cf(family, property));
+            values.filter_map(|value| value.ok().flatten()).sum()
+        };
+        // All families have one cache in common.
+        let cache = db.cf_handle(RECORDS).map(|family| {
+            db.property_int_value_cf(family, "rocksdb.block-cache-usage").ok().flatten()
+        });
+        vec![
+            ("write_buffers", sum("rocksdb.size-all-mem-tables")),
+            ("block_cache", cache.flatten().unwrap_or(0)),
+            ("table_readers", sum("rocksdb.estimate-table-readers-mem")),
+        ]
     }
 
     fn index(&self, key: &IndexKey, after: u64, limit: usize) -> Result<Vec<u64>, LogError> {

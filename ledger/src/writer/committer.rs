@@ -194,7 +194,6 @@ impl Committer {
             last: head.sequence,
             records: batch.batch.records,
             events: batch.batch.events,
-            state: Arc::clone(&state),
         });
         self.publish(state, Some(Arc::clone(&committed)), head);
         Ok(committed)
@@ -202,10 +201,10 @@ impl Committer {
 
     /// Lets everybody see what is durable now.
     fn publish(&self, state: Arc<State>, committed: Option<Arc<Committed>>, head: Head) {
-        self.shared.view.store(state);
+        self.shared.view.store(Arc::clone(&state));
         match committed {
-            Some(committed) => self.shared.ring.lock().push(committed),
-            None => self.shared.ring.lock().restart(head.sequence),
+            Some(committed) => self.shared.ring.lock().push(committed, state),
+            None => self.shared.ring.lock().restart(state),
         }
         self.shared.durable.send_replace(head.sequence);
         if let Some(file) = &self.acknowledged
@@ -250,7 +249,7 @@ impl Committer {
                 repeated: false,
             }),
             WaitsFor::Repeated(first) => {
-                answer_from_log(first, &*self.shared.reader, Arc::clone(view)).map_err(|error| {
+                answer_from_log(first, &*self.shared.reader, sequence).map_err(|error| {
                     tracing::error!(%error, first, "a repeated command's outcome cannot be read");
                     SubmitError::OutcomeUnknown
                 })

@@ -24,12 +24,13 @@ mod space;
 mod tests;
 
 pub use answer::{Answer, Outcome, SubmitError};
-pub use committed::Committed;
+pub use committed::{Committed, Tail};
 pub use open::{OpenError, Options};
 pub use refusals::RefusalCounts;
 
 use crate::command::Command;
 use crate::log::{IndexKey, LogError, LogReader};
+use crate::memory::Part;
 use crate::record::{Private, Record};
 use crate::stamp::Stamp;
 use crate::state::State;
@@ -148,8 +149,8 @@ impl Ledger {
     }
 
     /// The latest batches from the one that holds event `from` on, as long as they are kept in
-    /// memory; `None`: read the log. An empty list: nothing newer yet.
-    pub fn tail(&self, from: u64) -> Option<Vec<Arc<Committed>>> {
+    /// memory; `None`: read the log. No batches: nothing newer yet.
+    pub fn tail(&self, from: u64) -> Option<Tail> {
         self.shared.ring.lock().from(from)
     }
 
@@ -172,6 +173,13 @@ impl Ledger {
             last_commit_nanos: self.shared.fsync_nanos.load(Ordering::Relaxed),
             batches: self.shared.batches.load(Ordering::Relaxed),
         }
+    }
+
+    /// What it holds in memory besides the state and what is in hand, by part.
+    pub fn memory(&self) -> Vec<Part> {
+        let mut parts = self.shared.reader.memory();
+        parts.push(("latest_events", self.shared.ring.lock().bytes() as u64));
+        parts
     }
 
     /// The ledger's directory; none for one in memory.

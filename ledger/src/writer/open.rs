@@ -151,12 +151,13 @@ impl Ledger {
         let epoch = state.position().epoch + 1;
         let (queue_in, queue_out) = crossbeam_channel::bounded(limits::QUEUE);
         let (commits_in, commits_out) = crossbeam_channel::bounded(0);
+        let view = Arc::new(state.clone());
         let shared = Arc::new(Shared {
             dir: dir.clone(),
             queue: Mutex::new(Some(queue_in)),
-            view: ArcSwap::from_pointee(state.clone()),
+            view: ArcSwap::new(Arc::clone(&view)),
             durable: watch::Sender::new(head.sequence),
-            ring: Mutex::new(Ring::starting_at(head.sequence)),
+            ring: Mutex::new(Ring::starting_at(view)),
             reader,
             read_only: Mutex::new(None),
             incarnation: AtomicU64::new(0),

@@ -7,7 +7,6 @@ use crate::log::{IndexKey, LogError, LogReader};
 use crate::record::Hash;
 use crate::refusal::{Cause, Refusal};
 use crate::stamp::CommandId;
-use crate::state::State;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -83,25 +82,23 @@ fn in_log(id: &CommandId, reader: &dyn LogReader) -> Result<Option<(u64, Hash)>,
     Ok(None)
 }
 
-/// The answer that the group beginning at `first` was given, read from the log.
+/// The answer that the group beginning at `first` was given, read from the log, which ends at
+/// `head`.
 ///
 /// # Errors
 /// [`LogError`] if it cannot be read.
 pub(super) fn answer_from_log(
     first: u64,
     reader: &dyn LogReader,
-    state: Arc<State>,
+    head: u64,
 ) -> Result<Answer, LogError> {
-    let missing = LogError::Missing { sequence: first, head: state.sequence() };
+    let missing = LogError::Missing { sequence: first, head };
     let count = reader.record(first)?.ok_or(missing)?.header.group_count;
     let mut records = Vec::with_capacity(count as usize);
     while records.len() < count as usize {
         let next = reader.read(first + records.len() as u64, count as usize - records.len())?;
         if next.is_empty() {
-            return Err(LogError::Missing {
-                sequence: first + records.len() as u64,
-                head: state.sequence(),
-            });
+            return Err(LogError::Missing { sequence: first + records.len() as u64, head });
         }
         records.extend(next);
     }
@@ -112,11 +109,15 @@ pub(super) fn answer_from_log(
             record.event().map_err(|error| LogError::Record { sequence, error: error.into() })?,
         );
     }
-    let sequence = state.sequence();
     let outcome = outcome_of(&events, first);
     let last = first + u64::from(count) - 1;
-    let committed = Arc::new(Committed { first, last, records, events, state });
-    Ok(Answer { outcome, sequence, repeated: true, group: Some(Group { committed, first, count }) })
+    let committed = Arc::new(Committed { first, last, records, events });
+    Ok(Answer {
+        outcome,
+        sequence: head,
+        repeated: true,
+        group: Some(Group { committed, first, count }),
+    })
 }
 
 fn outcome_of(events: &[Event], first: u64) -> Outcome {

@@ -441,7 +441,7 @@ fn a_follower_sees_every_event_once_in_order() {
         let mut next = 1;
         while next <= 1603 {
             let batches = match ledger.tail(next) {
-                Some(batches) => batches,
+                Some(tail) => tail.batches,
                 None => {
                     let records = ledger.reader().read(next, 100).unwrap();
                     next += records.len() as u64;

@@ -180,16 +180,18 @@ impl<'a> Session<'a> {
 
     /// Writes what the events since the last round touched, as it is now.
     async fn follow(&mut self) -> Result<(), Fault> {
-        let Some(batches) = self.ledger.tail(self.state.sequence() + 1) else {
+        let Some(tail) = self.ledger.tail(self.state.sequence() + 1) else {
             return self.level().await;
         };
         let mut touched = Touched::default();
-        batches.iter().flat_map(|batch| &batch.events).for_each(|event| touched.note(event));
-        let Some(last) = batches.last() else { return Ok(()) };
+        tail.batches.iter().flat_map(|batch| &batch.events).for_each(|event| touched.note(event));
+        if tail.batches.is_empty() {
+            return Ok(());
+        }
         if touched.names {
             return self.level().await;
         }
-        self.state = Arc::clone(&last.state);
+        self.state = tail.state;
         self.put(&touched).await?;
         self.tell().await
     }

@@ -12,7 +12,7 @@ pub type AmountsId = u32;
 #[derive(Clone, Debug, Default)]
 pub struct Found {
     /// Whether all there was to find (up to the limit) was found; false: the search was cut off by
-    /// [`super::MAX_STEPS`] or [`super::MAX_CANDIDATES`].
+    /// [`super::MAX_STEPS`], [`super::MAX_CANDIDATES`] or [`super::MAX_FOUND_BYTES`].
     pub complete: bool,
     /// Providers that the answer has to describe, each once: ascending, or where whole trees are
     /// described tree by tree, in the order of their roots.
@@ -42,6 +42,12 @@ impl Found {
     /// How many candidates there are.
     pub fn len(&self) -> usize {
         self.part_ends.len()
+    }
+
+    /// How many bytes the candidates take.
+    pub(super) fn bytes(&self) -> usize {
+        let ends = self.part_ends.len() + self.served_ends.len();
+        size_of_val(&*self.parts) + size_of_val(&*self.served) + ends * size_of::<u32>()
     }
 
     /// Whether nothing was found.

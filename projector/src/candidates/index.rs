@@ -44,12 +44,12 @@ impl CandidateIndex {
         index
     }
 
-    /// Takes in a batch: `events` in order, and the state after the last of them.
+    /// Takes in batches: their `events` in order, and the state after the last of them.
     ///
     /// The events only tell which providers changed; how they are now is in the state. (A
     /// provider that is made and removed in one batch, or whose number is used again in it, is
     /// therefore no special case.)
-    pub fn follow(&mut self, after: &State, events: &[Event]) {
+    pub fn follow<'a>(&mut self, after: &State, events: impl IntoIterator<Item = &'a Event>) {
         let before = self.set_state(after);
         for id in changed(&before, after, events) {
             let (then, now) = (before.provider_row(id), after.provider_row(id));
@@ -222,9 +222,13 @@ impl CandidateIndex {
 }
 
 /// The provider numbers whose rows may have changed between two states, ascending.
-fn changed(before: &State, after: &State, events: &[Event]) -> Vec<ProviderId> {
+fn changed<'a>(
+    before: &State,
+    after: &State,
+    events: impl IntoIterator<Item = &'a Event>,
+) -> Vec<ProviderId> {
     let mut numbers = Vec::new();
-    for provider in events.iter().flat_map(Event::providers) {
+    for provider in events.into_iter().flat_map(Event::providers) {
         numbers.extend(before.provider_id(provider));
         numbers.extend(after.provider_id(provider));
     }

@@ -35,3 +35,8 @@ pub const MAX_STEPS: u64 = 4_000_000;
 
 /// How many candidates one answer holds at most, whatever its limit.
 pub const MAX_CANDIDATES: usize = 1_000_000;
+
+/// How many bytes the candidates of one search take at most, whatever its limit: 400,000 candidates
+/// of one provider each, 60,000 of eight groups on eight providers. An answer made of them is some
+/// five times as large, so that a search stays below 50 MB with it.
+pub const MAX_FOUND_BYTES: usize = 8 * 1024 * 1024;

@@ -8,7 +8,7 @@ use super::plan::{Plan, Rule, Stop};
 use super::problem::Problem;
 use super::query::{NameError, Query};
 use super::walk::{Place, Step, Taken, Walk};
-use super::{MAX_CANDIDATES, MAX_STEPS};
+use super::{MAX_CANDIDATES, MAX_FOUND_BYTES, MAX_STEPS};
 use ledger::state::{ClassId, ProviderId};
 use roaring::RoaringBitmap;
 use rustc_hash::FxHashSet;
@@ -178,11 +178,18 @@ impl<'p, 'f> Search<'p, 'f> {
         self.found.len() >= self.plan.limit || !self.found.complete
     }
 
+    /// Whether the candidates found are as many as one search may find.
+    fn is_full(&self) -> bool {
+        // What is lent has a key for each candidate, about as long as the candidate.
+        let keys = if self.lent.is_empty() { 0 } else { self.found.bytes() };
+        self.found.len() >= MAX_CANDIDATES || self.found.bytes() + keys >= MAX_FOUND_BYTES
+    }
+
     /// Adds the next candidate of an anchor; false: it has none any more.
     fn advance(&mut self, problem: &Problem, walk: &mut Walk) -> bool {
         loop {
             match walk.next(&mut self.steps) {
-                Step::Good if self.found.len() >= MAX_CANDIDATES => {
+                Step::Good if self.is_full() => {
                     self.found.complete = false;
                     return false;
                 }

@@ -2,7 +2,7 @@
 
 use crate::world::{World, query, strings};
 use ledger::amounts::Inventory;
-use projector::candidates::{CandidateIndex, GroupPolicy, search};
+use projector::candidates::{CandidateIndex, GroupPolicy, MAX_FOUND_BYTES, search};
 use std::collections::BTreeMap;
 use std::time::Instant;
 
@@ -48,6 +48,25 @@ fn combinations_that_cannot_fit_are_not_built() {
     world.commit();
     let found = search(&world.index, &asked).expect("names exist");
     assert_eq!((found.len(), found.complete), (5, true));
+}
+
+/// Eight groups on eight devices that each serve many: sixteen million combinations, of which a
+/// search without limit keeps no more than its memory allows, and says so.
+#[test]
+fn what_is_found_is_bounded_by_memory() {
+    let mut world = World::new();
+    world.provider("root", None);
+    for child in 0..8 {
+        let child = format!("c{child}");
+        world.provider(&child, Some("root"));
+        world.has(&child, &[("X", 100)]);
+    }
+    world.commit();
+    let found = search(&world.index, &units(8)).expect("names exist");
+    assert!(!found.complete && found.len() > 50_000, "{} found", found.len());
+    // Of each candidate: up to eight providers with amounts, and eight that serve a group.
+    let least = 8 * 4 + 8 * 4 + 4;
+    assert!(found.len() * least < MAX_FOUND_BYTES, "{} found", found.len());
 }
 
 /// More groups than devices: known before the first combination is tried.
