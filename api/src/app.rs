@@ -19,8 +19,9 @@ use tokio::sync::{Semaphore, watch};
 use uuid::Uuid;
 
 use crate::clock::SystemClock;
-use crate::config::DEFAULT_OPEN_MOVE_BOUND;
+use crate::config::{DEFAULT_CONNECTIONS, DEFAULT_OPEN_MOVE_BOUND};
 use crate::failed_searches::FailedSearches;
+use crate::http::body::Bodies;
 use crate::http::cors::Cors;
 use crate::http::failure::{Failure, OUTCOME_UNKNOWN};
 use crate::http::idempotency;
@@ -29,12 +30,13 @@ use crate::http::policy::Policy;
 use crate::http::request::Request;
 use crate::lag::Bounds;
 use crate::metrics::Metrics;
-use crate::native::stream;
+use crate::native::shared_events::SharedEvents;
 use crate::nats;
 use crate::orphans::Orphans;
 use crate::past;
 use crate::placement::summaries::Summaries;
 use crate::refusals::{self, About};
+use crate::server::Connections;
 
 /// What all handlers share.
 pub struct App {
@@ -50,8 +52,12 @@ pub struct App {
     pub nats: Option<Arc<nats::Board>>,
     /// So many look at the past at a time.
     pub pasts: Arc<Semaphore>,
-    /// So many follow events over HTTP at a time.
-    pub streams: Arc<Semaphore>,
+    /// What those who follow events over HTTP share.
+    pub streams: Arc<SharedEvents>,
+    /// The connections of HTTP clients.
+    pub connections: Arc<Connections>,
+    /// What requests' bodies take.
+    pub bodies: Arc<Bodies>,
     /// Set when the server ends: whoever would go on for ever ends too.
     pub ending: watch::Sender<bool>,
     /// As many searches at a time as there are processors.
@@ -130,7 +136,9 @@ impl App {
             buckets: None,
             nats: None,
             pasts: Arc::new(Semaphore::new(past::AT_A_TIME)),
-            streams: Arc::new(Semaphore::new(stream::AT_A_TIME)),
+            streams: Arc::default(),
+            connections: Arc::new(Connections::new(DEFAULT_CONNECTIONS)),
+            bodies: Arc::default(),
             ending: watch::Sender::new(false),
             searches: Semaphore::new(processors),
             failed_searches: FailedSearches::default(),

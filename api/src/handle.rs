@@ -26,6 +26,7 @@ use crate::placement::{
     aggregates, allocations, candidates, inventories, provider_allocations, provider_traits,
     reshaper, resource_classes, resource_providers, root, traits, usages,
 };
+use crate::server::Crowded;
 use crate::{native, ops, past};
 
 /// Says as of which event an answer about the past is.
@@ -68,6 +69,14 @@ async fn answer(
     if let Some(reply) = ops::answer(app, &parts).await {
         return finish(
             Ok(reply),
+            &Frame { version: None, request_id: &id, host: None, accept: None },
+        );
+    }
+    if parts.extensions.get::<Crowded>().is_some() {
+        let mut failure = Failure::busy("The server has as many connections as it may have.");
+        failure.close = true;
+        return finish(
+            Err(failure),
             &Frame { version: None, request_id: &id, host: None, accept: None },
         );
     }
@@ -140,7 +149,11 @@ async fn carry_out(
         };
         app.policy.check(rule, &identity, project.as_deref())?;
     }
-    let body = if reads_body(&parts.method) { body::read(incoming).await? } else { Bytes::new() };
+    let body = if reads_body(&parts.method) {
+        body::read(incoming, &app.bodies).await?
+    } else {
+        Bytes::new()
+    };
     let request = Request {
         version: in_effect,
         identity,

@@ -15,7 +15,8 @@ use crate::app::App;
 use crate::clock::Jumps;
 use crate::http::reply::Reply;
 use crate::lag::{self, Follower};
-use crate::native::stream;
+use crate::memory_metrics;
+use crate::native::shared_events::Ended;
 use crate::nats::{Flood, ServiceStatus};
 use crate::provider_metrics;
 
@@ -170,9 +171,9 @@ fn general(app: &App) -> String {
     );
     let jumps = app.clock.jumps().count;
     gauge(&mut out, "allocd_clock_jumps", "Jumps of the system's clock since the start.", jumps);
-    let free = app.streams.available_permits();
-    let streams = stream::AT_A_TIME.saturating_sub(free) as u64;
-    gauge(&mut out, "allocd_event_streams", "Readers that follow events over HTTP.", streams);
+    streams(app, &mut out);
+    app.connections.write(&mut out);
+    memory_metrics::write(&mut out, app);
     if let Some(status) = app.publisher.as_ref().map(Publisher::status) {
         let connected = u64::from(status.connected);
         gauge(&mut out, "allocd_nats_connected", "1 if a session with NATS stands.", connected);
@@ -234,6 +235,17 @@ fn requests_lost(out: &mut String, status: &ServiceStatus) {
     for Flood { endpoint, turned_away, missed } in &status.floods {
         let _ = writeln!(out, "{NAME}{{reason=\"busy\",endpoint=\"{endpoint}\"}} {turned_away}");
         let _ = writeln!(out, "{NAME}{{reason=\"missed\",endpoint=\"{endpoint}\"}} {missed}");
+    }
+}
+
+fn streams(app: &App, out: &mut String) {
+    let open = app.streams.open();
+    gauge(out, "allocd_event_streams", "Readers that follow events over HTTP.", open);
+    let name = "allocd_event_streams_ended_total";
+    let _ = writeln!(out, "# HELP {name} Streams of events that the server ended, by reason.");
+    let _ = writeln!(out, "# TYPE {name} counter");
+    for (why, told) in [(Ended::Slow, "slow"), (Ended::Crowded, "crowded")] {
+        let _ = writeln!(out, "{name}{{reason=\"{told}\"}} {}", app.streams.ended(why));
     }
 }
 

@@ -19,8 +19,9 @@ use crate::handle::handle;
 use crate::http::cors::Cors;
 use crate::http::policy::Policy;
 use crate::nats::Service;
+use crate::open_files;
 use crate::orphans::{Orphans, watch};
-use crate::server;
+use crate::server::{self, Connections};
 
 /// Why the server could not start, or had to end.
 pub type Failed = Box<dyn Error + Send + Sync>;
@@ -37,6 +38,7 @@ pub async fn serve(config: Config) -> Result<(), Failed> {
     let listener = TcpListener::bind(config.listen)
         .await
         .map_err(|error| format!("cannot listen on {}: {error}", config.listen))?;
+    let connections = open_files::raise(config.max_connections);
     let clock = Arc::new(SystemClock::default());
     let ledger = open(&config, Arc::clone(&clock)).await?;
     let deciding: Arc<dyn Clock> = Arc::clone(&clock) as _;
@@ -51,6 +53,7 @@ pub async fn serve(config: Config) -> Result<(), Failed> {
         clock,
         bounds: config.bounds,
         orphans: Orphans::new(config.open_move_bound),
+        connections: Arc::new(Connections::new(connections)),
         ..App::new(ledger.clone(), projections, publisher, policy, cors)
     };
     let app = Arc::new(app);
@@ -74,7 +77,7 @@ pub async fn serve(config: Config) -> Result<(), Failed> {
         let _ = tell.send(reason);
     };
     let service = service(&config, &app);
-    server::serve(listener, config.max_connections, handler, stopping).await;
+    server::serve(listener, Arc::clone(&app.connections), handler, stopping).await;
     watching.abort();
     if let Some(service) = service {
         service.stop().await;

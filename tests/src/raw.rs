@@ -1,8 +1,10 @@
 //! Bytes straight to the server's socket: what no well-behaved client would send.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
+
+use socket2::{Domain, Socket, Type};
 
 /// How long to wait for an answer, or for the end of the connection.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -80,6 +82,26 @@ pub fn status(answer: &[u8]) -> Option<u16> {
     let line = answer.split(|&byte| byte == b'\r').next()?;
     let text = std::str::from_utf8(line).ok()?;
     text.strip_prefix("HTTP/1.")?.split(' ').nth(1)?.parse().ok()
+}
+
+/// A connection that takes almost nothing before its owner reads: its receive buffer is as small as
+/// the system allows.
+pub fn narrow(port: u16) -> TcpStream {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+    socket.set_recv_buffer_size(4096).expect("a buffer can be made smaller");
+    let address = SocketAddr::from(([127, 0, 0, 1], port));
+    socket.connect(&address.into()).expect("the server takes connections");
+    let stream = TcpStream::from(socket);
+    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
+    stream.set_write_timeout(Some(PATIENCE)).expect("a timeout can be set");
+    stream
+}
+
+/// Whether the other end has closed the connection, or does so within a moment. What it sent
+/// before is read and dropped.
+pub fn is_ended(stream: &mut TcpStream) -> bool {
+    stream.set_read_timeout(Some(PAUSE)).expect("a timeout can be set");
+    read_to_end(stream, &mut Vec::new())
 }
 
 /// A connection that is only opened.

@@ -9,7 +9,7 @@ use allocd::clock::SystemClock;
 use allocd::handle::handle;
 use allocd::http::payload::Payload;
 use allocd::http::policy::Policy;
-use allocd::server;
+use allocd::server::{self, Connections};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::Response;
@@ -65,7 +65,8 @@ impl Serving {
                 }
             }
         };
-        runtime.spawn(server::serve(listener, 16, handler, std::future::pending()));
+        let connections = Arc::new(Connections::new(16));
+        runtime.spawn(server::serve(listener, connections, handler, std::future::pending()));
         Self { address, ready, _runtime: runtime, _dir: dir }
     }
 

@@ -1,15 +1,29 @@
 //! Request bodies: how long, of what type, and reading them without trusting either.
 
-use bytes::Bytes;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
-use http::{HeaderMap, HeaderValue};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use http_body_util::BodyExt;
 use hyper::body::Incoming;
 
 use super::failure::Failure;
 
 /// The largest body that is read, in bytes.
 pub const LIMIT: usize = 16 * 1024 * 1024;
+/// Bytes that all bodies together may take: eight of the largest, or tens of thousands of usual
+/// ones.
+const TOGETHER: usize = 8 * LIMIT;
+/// From so many bytes on a body counts until nobody has it any more, not only while it is read.
+const LARGE: usize = 64 * 1024;
+/// How long a body may take without being looked at how fast it comes.
+const GRACE: Duration = Duration::from_secs(10);
+/// Bytes that have to come each second after that: a client that is so far away or so busy that it
+/// sends less cannot use an answer any more, and the largest body takes a quarter of an hour so.
+const RATE: u64 = 16 * 1024;
 
 /// What [`crate::server`] renames a `content-length` to that is no number. It is as long as the
 /// real name, so that it fits in its place.
@@ -48,29 +62,124 @@ pub fn check_json(headers: &HeaderMap) -> Result<(), Failure> {
     Err(Failure::unsupported_media_type(Some(kind).filter(|kind| !kind.is_empty()), given))
 }
 
-/// Reads a whole body.
+/// What all bodies together take while they are read and, if they are large, while they are used.
+#[derive(Debug, Default)]
+pub struct Bodies {
+    bytes: AtomicUsize,
+}
+
+impl Bodies {
+    /// How many bytes they take.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed) as u64
+    }
+}
+
+/// A body's part of [`Bodies`].
+struct Share {
+    of: Arc<Bodies>,
+    bytes: usize,
+}
+
+impl Share {
+    /// Room for more bytes; false if all bodies together would take too much.
+    fn grow(&mut self, by: usize) -> bool {
+        self.bytes += by;
+        self.of.bytes.fetch_add(by, Ordering::Relaxed) + by <= TOGETHER
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.of.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// A large body: it counts for as long as somebody has it.
+struct Counted {
+    bytes: Bytes,
+    _share: Share,
+}
+
+impl AsRef<[u8]> for Counted {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// Reads a whole body. One that comes in time is never waited for longer than it takes; one that
+/// trickles is given up.
 ///
 /// # Errors
-/// 413 if it is longer than [`LIMIT`]; 400 if it breaks off.
-pub async fn read(body: Incoming) -> Result<Bytes, Failure> {
-    match Limited::new(body, LIMIT).collect().await {
-        Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) => {
-            let mut failure = if error.is::<LengthLimitError>() {
-                Failure::too_large(format!("A body may have {LIMIT} bytes at most."))
-            } else {
-                Failure::bad_request("The body could not be read to its end.")
-            };
-            failure.close = true;
-            Err(failure)
+/// 413 if it is longer than [`LIMIT`]; 400 if it breaks off; 408 if it comes too slowly; 503 if all
+/// bodies together take too much memory.
+pub async fn read(body: Incoming, all: &Arc<Bodies>) -> Result<Bytes, Failure> {
+    let mut share = Share { of: Arc::clone(all), bytes: 0 };
+    let ended = collect(body, &mut share).await;
+    let bytes = ended.map_err(|mut failure| {
+        // What is left of the body cannot be told from the next request.
+        failure.close = true;
+        failure
+    })?;
+    if bytes.len() < LARGE {
+        return Ok(bytes);
+    }
+    Ok(Bytes::from_owner(Counted { bytes, _share: share }))
+}
+
+async fn collect(body: Incoming, share: &mut Share) -> Result<Bytes, Failure> {
+    let mut body = std::pin::pin!(body);
+    let began = Instant::now();
+    let mut first = Bytes::new();
+    let mut rest = BytesMut::new();
+    loop {
+        let read = (first.len() + rest.len()) as u64;
+        let deadline = began + GRACE + Duration::from_millis(read * 1_000 / RATE);
+        let frame = tokio::time::timeout_at(deadline.into(), body.frame()).await;
+        let frame = match frame.map_err(|_| too_slow())? {
+            None => break,
+            Some(frame) => frame,
+        };
+        let frame =
+            frame.map_err(|_| Failure::bad_request("The body could not be read to its end."))?;
+        // Trailers mean nothing here.
+        let Ok(data) = frame.into_data() else { continue };
+        if first.len() + rest.len() + data.len() > LIMIT {
+            return Err(Failure::too_large(format!("A body may have {LIMIT} bytes at most.")));
+        }
+        if !share.grow(data.len()) {
+            return Err(Failure::busy(
+                "The bodies of other requests take all the memory there is.",
+            ));
+        }
+        // Most bodies come in one piece, which is then not copied.
+        if first.is_empty() {
+            first = data;
+        } else {
+            rest.extend_from_slice(&data);
         }
     }
+    if rest.is_empty() {
+        return Ok(first);
+    }
+    let mut whole = BytesMut::with_capacity(first.len() + rest.len());
+    whole.extend_from_slice(&first);
+    whole.extend_from_slice(&rest);
+    Ok(whole.freeze())
+}
+
+fn too_slow() -> Failure {
+    let text = format!(
+        "The body comes too slowly: after {} seconds at least {RATE} bytes a second.",
+        GRACE.as_secs()
+    );
+    Failure::new(StatusCode::REQUEST_TIMEOUT, text)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::{HeaderName, StatusCode};
+    use http::HeaderName;
 
     fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
         pairs

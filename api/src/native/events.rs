@@ -53,7 +53,7 @@ impl EventBody {
         Self { header, body }
     }
 
-    pub(super) fn of(record: &Record) -> Self {
+    fn of(record: &Record) -> Self {
         // An event of a kind that this version does not know is shown by its header.
         let body = record.event().map_or(Value::Null, |event| event.body_json());
         Self::new(&record.header, body)
@@ -67,6 +67,15 @@ pub(super) struct Page {
     step: Option<Step>,
     pub(super) after: u64,
     limit: usize,
+    /// About the most bytes of its records.
+    bytes: usize,
+}
+
+impl Page {
+    /// Whether nothing is filtered out.
+    pub(super) fn is_whole(&self) -> bool {
+        self.key.is_none() && self.kind.is_none() && self.step.is_none()
+    }
 }
 
 /// One step of a provider's generation.
@@ -152,8 +161,9 @@ fn key_of(query: &Query) -> Result<Option<IndexKey>, Failure> {
     Ok(keys.pop())
 }
 
-/// A page of a stream: after the event that is given, or else that of the query.
-pub(super) fn page_after(query: &Query, after: Option<u64>) -> Result<Page, Failure> {
+/// A page of a stream, of about so many bytes: after the event that is given, or else that of the
+/// query.
+pub(super) fn page_after(query: &Query, after: Option<u64>, bytes: usize) -> Result<Page, Failure> {
     if query.last("limit").is_some() {
         return Err(Failure::bad_request("A stream has no limit."));
     }
@@ -161,9 +171,9 @@ pub(super) fn page_after(query: &Query, after: Option<u64>) -> Result<Page, Fail
     match after {
         Some(after) => {
             let kind = query.last("kind").map(str::to_owned);
-            Ok(Page { key, kind, step: None, after, limit: LARGEST_PAGE })
+            Ok(Page { key, kind, step: None, after, limit: LARGEST_PAGE, bytes })
         }
-        None => Ok(Page { limit: LARGEST_PAGE, ..page(query, key)? }),
+        None => Ok(Page { limit: LARGEST_PAGE, bytes, ..page(query, key)? }),
     }
 }
 
@@ -182,6 +192,7 @@ fn page(query: &Query, key: Option<IndexKey>) -> Result<Page, Failure> {
         step: None,
         after: number("after")?.unwrap_or(0),
         limit: limit.clamp(1, LARGEST_PAGE),
+        bytes: PAGE_BYTES,
     })
 }
 
@@ -221,7 +232,7 @@ fn read(app: &App, page: &Page) -> Result<(Vec<Record>, u64, Option<u64>), Failu
 }
 
 /// The records of a page, and the sequence that was looked at last if there may be more. A page has
-/// about [`PAGE_BYTES`] at most.
+/// about as many bytes as it may have.
 pub(super) fn collect(
     reader: &dyn LogReader,
     page: &Page,
@@ -241,7 +252,7 @@ pub(super) fn collect(
                 bytes += record.bytes().len();
                 found.push(record);
             }
-            if found.len() == page.limit || looked >= LOOKED_AT || bytes >= PAGE_BYTES {
+            if found.len() == page.limit || looked >= LOOKED_AT || bytes >= page.bytes {
                 return Ok((found, Some(after)));
             }
         }

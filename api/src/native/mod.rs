@@ -17,6 +17,7 @@ pub mod orphans;
 mod page;
 pub mod providers;
 pub mod searching;
+pub mod shared_events;
 pub mod stream;
 pub mod traits;
 pub mod usages;

@@ -32,6 +32,14 @@ struct Text {
 }
 
 impl Summaries {
+    /// How many bytes the texts take.
+    pub fn bytes(&self) -> u64 {
+        let texts = self.texts.load();
+        let slots = texts.by_number.iter();
+        let text = |slot: &ArcSwapOption<Text>| slot.load().as_ref().map_or(0, |it| it.json.len());
+        slots.map(|slot| (size_of_val(slot) + text(slot)) as u64).sum()
+    }
+
     /// The texts that go with a state.
     pub fn of(&self, state: &State) -> Arc<Texts> {
         let texts = self.texts.load();

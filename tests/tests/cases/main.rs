@@ -7,6 +7,7 @@ mod capacity_commands;
 mod cloud;
 mod determinism;
 mod failed_moves;
+mod files;
 mod inventories;
 mod leaks;
 mod lists;
