@@ -248,12 +248,11 @@ impl Committer {
                 sequence,
                 repeated: false,
             }),
-            WaitsFor::Repeated(first) => {
-                answer_from_log(first, &*self.shared.reader, sequence).map_err(|error| {
+            WaitsFor::Repeated(first) => answer_from_log(first, &*self.shared.reader, sequence)
+                .map_err(|error| {
                     tracing::error!(%error, first, "a repeated command's outcome cannot be read");
                     SubmitError::OutcomeUnknown
-                })
-            }
+                }),
         }
     }
 
