@@ -538,6 +538,16 @@ impl OverlapClasses {
         }
     }
 
+    /// Follows a class that gets another name. One of the new name that it names still is of a
+    /// class that was removed, and that makes way for good.
+    pub(crate) fn rename(&mut self, before: &str, after: &str) {
+        let (Self::Only(classes) | Self::AllBut(classes)) = self else { return };
+        classes.remove(after);
+        if classes.remove(before) {
+            classes.insert(after.to_owned());
+        }
+    }
+
     /// Whether `class` is covered.
     pub fn covers(&self, class: &str) -> bool {
         match self {

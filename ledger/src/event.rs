@@ -417,6 +417,27 @@ pub struct Move {
     pub arrived: bool,
 }
 
+impl Move {
+    /// Follows a class that has another name, in what the move holds and in where it can go.
+    pub fn rename_class(&mut self, before: &str, after: &str) {
+        let alternates = self.alternates.iter_mut().map(|alternate| &mut alternate.holding);
+        for holding in [&mut self.source, &mut self.destination].into_iter().chain(alternates) {
+            for resources in holding.values_mut() {
+                if let Some(amount) = resources.remove(before) {
+                    resources.insert(after.to_owned(), amount);
+                }
+            }
+        }
+    }
+
+    /// Whether one of its holdings, or an alternate's, names a class.
+    pub fn names_class(&self, class: &str) -> bool {
+        let alternates = self.alternates.iter().map(|alternate| &alternate.holding);
+        let mut all = [&self.source, &self.destination].into_iter().chain(alternates);
+        all.any(|holding| holding.values().any(|resources| resources.contains_key(class)))
+    }
+}
+
 /// A destination that a move can take if its present one fails.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Alternate {

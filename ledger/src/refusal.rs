@@ -271,6 +271,14 @@ pub enum Cause {
         /// What was wanted of it.
         wanted: String,
     },
+    /// The move cannot end on this side: nothing of it is held any more.
+    NothingLeft {
+        /// The move.
+        #[serde(rename = "move")]
+        move_id: MoveId,
+        /// `source` or `destination`.
+        side: String,
+    },
     /// The command says nothing, or the same thing twice.
     Malformed {
         /// What is wrong.
@@ -322,6 +330,7 @@ impl Cause {
                 | Self::HostIgnored { .. }
                 | Self::SameHost { .. }
                 | Self::MoveState { .. }
+                | Self::NothingLeft { .. }
                 | Self::HoldsAlready { .. }
                 | Self::HoldsLess { .. }
                 | Self::HoldsNothingThere { .. }

@@ -86,7 +86,10 @@ impl Command {
                     Some(id) => live.find(|entry| entry.this.id == id),
                     None => live.next(),
                 };
-                this.map(|entry| rescheduled(state, &entry.this)).unwrap_or_default()
+                match this {
+                    Some(entry) => rescheduled(state, &entry.this),
+                    None => building(state, it.consumer),
+                }
             }
             _ => Terms::default(),
         }
@@ -121,6 +124,22 @@ fn rescheduled(state: &State, this: &Move) -> Terms {
     let mut terms = of_destination(state, this, Some(this.instance));
     terms.ignored.extend(hosts(state, &this.destination));
     terms
+}
+
+/// A server without a move gives up all it holds, and its host has failed.
+fn building(state: &State, consumer: ConsumerUuid) -> Terms {
+    let Some(row) = state.consumer(consumer) else { return Terms::default() };
+    let of = |held: &crate::state::Allocation| GivenBack {
+        provider: held.provider,
+        class: held.class,
+        amount: u64::from(held.amount),
+    };
+    let given_back = match row.link {
+        None => row.allocations.iter().map(of).collect(),
+        Some(_) => Vec::new(),
+    };
+    let ignored = hosts(state, &state.holding(&row.allocations));
+    Terms { given_back, ignored, ..Terms::default() }
 }
 
 fn of_destination(state: &State, this: &Move, gives_up: Option<ConsumerUuid>) -> Terms {

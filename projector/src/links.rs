@@ -10,9 +10,9 @@
 //! up to the group's amount, and nobody is shown with more than it holds.
 
 use crate::Map;
-use crate::class_names::{ClassNames, ClassNumber};
-use ledger::event::{Link, Overlap};
+use crate::class_names::ClassNumber;
 use ledger::ids::{ConsumerUuid, LinkId, ProviderUuid};
+use ledger::state::Covered;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ pub struct Links {
 /// A group's rule and members.
 #[derive(Clone)]
 struct Group {
-    overlap: Overlap,
+    covered: Covered,
     members: SmallVec<[ConsumerUuid; 4]>,
 }
 
@@ -84,36 +84,28 @@ impl Links {
         }
     }
 
-    /// Puts a consumer, which is in no group, into one.
+    /// Puts a consumer, which is in no group, into one. A group keeps the rule that it has.
     pub(crate) fn join(
         &mut self,
         consumer: ConsumerUuid,
-        link: &Link,
+        (id, covered): (LinkId, Covered),
         holds: Amounts,
         owner: (u32, u32, u32),
     ) {
-        let member = Member { group: link.group, holds, owner, counted: BTreeMap::new() };
+        let member = Member { group: id, holds, owner, counted: BTreeMap::new() };
         self.members.insert(consumer, Arc::new(member));
-        match self.groups.get_mut(&link.group) {
+        match self.groups.get_mut(&id) {
             Some(group) => Arc::make_mut(group).members.push(consumer),
             None => {
-                let group = Group {
-                    overlap: link.overlap.clone(),
-                    members: SmallVec::from_slice(&[consumer]),
-                };
-                self.groups.insert(link.group, Arc::new(group));
+                let group = Group { covered, members: SmallVec::from_slice(&[consumer]) };
+                self.groups.insert(id, Arc::new(group));
             }
         }
     }
 
     /// Works out each member's share of the group's amounts. `is_migration` tells whether a
     /// consumer holds the source of a move in flight; those come last.
-    pub(crate) fn share_out(
-        &mut self,
-        classes: &ClassNames,
-        group: LinkId,
-        is_migration: impl Fn(ConsumerUuid) -> bool,
-    ) {
+    pub(crate) fn share_out(&mut self, group: LinkId, is_migration: impl Fn(ConsumerUuid) -> bool) {
         let Some(found) = self.groups.get(&group).cloned() else {
             return;
         };
@@ -126,7 +118,7 @@ impl Links {
             };
             member.counted.clear();
             for &(provider, class, amount) in &member.holds {
-                let share = if found.covers(classes, class) {
+                let share = if found.covered.covers(class) {
                     let most = most.entry((provider, class)).or_default();
                     let share = amount.saturating_sub(*most);
                     *most = amount.max(*most);
@@ -139,12 +131,5 @@ impl Links {
                 }
             }
         }
-    }
-}
-
-impl Group {
-    fn covers(&self, classes: &ClassNames, class: ClassNumber) -> bool {
-        let Overlap::Max(rule) = &self.overlap;
-        rule.covers(classes.name(class))
     }
 }

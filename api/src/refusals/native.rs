@@ -142,6 +142,11 @@ fn sentence(refusal: &Refusal) -> String {
         Cause::MoveState { move_id, state, wanted } => {
             format!("The move {move_id} is {}: it cannot {wanted}.", state.name())
         }
+        Cause::NothingLeft { move_id, side } => {
+            format!(
+                "Nothing is held any more of the {side} of the move {move_id}: it cannot end there."
+            )
+        }
         Cause::Malformed { what } => what.clone(),
         Cause::CommandIdReused { sequence } => {
             format!("This command id was used for another command, at sequence {sequence}.")

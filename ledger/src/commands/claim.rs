@@ -9,7 +9,7 @@ use super::plan::{self, Planned, check_fits, event_body, generations_after, reso
 use crate::amounts::Holding;
 use crate::command::{Claim, Via};
 use crate::decide::Draft;
-use crate::event::{Event, Link, Move, MoveState, Overlap, Owner};
+use crate::event::{Event, Link, Move, MoveState, Owner};
 use crate::ids::{ConsumerUuid, LinkId};
 use crate::refusal::{Cause, Refusal};
 use crate::state::{State, link_of};
@@ -162,7 +162,7 @@ pub(super) fn source_linked(
 ) -> Option<Planned> {
     let migration = this.migration?;
     let row = state.consumer(migration)?;
-    let today = Overlap::Max(state.settings().overlap_classes.clone());
+    let today = state.overlap_today();
     let own = link_of(state, migration);
     let link = match own {
         Some(link) if link.overlap == today => link,

@@ -2,9 +2,8 @@
 
 use super::Decision;
 use super::find_move::{already, find, is_claimed, wrong_state};
-use super::plan::{
-    self, Planned, at_most, check_room, event_body, generations_after, owner_of, resolve,
-};
+use super::plan::{self, Planned, check_end, event_body, generations_after, owner_of};
+use super::sides::destination_kept;
 use crate::command::{Confirm, Via};
 use crate::decide::Draft;
 use crate::event::{Event, Move, MoveState};
@@ -32,7 +31,7 @@ pub(super) fn confirm(draft: &mut Draft<'_>, entry: MoveEntry, reason: Option<&s
         None => destination_alone(draft, &entry.this)?,
     };
     // It only lets go of things, so it fits whatever the capacity has become.
-    check_room(&draft.state, &plan)?;
+    check_end(&draft.state, &plan)?;
     let generations = generations_after(&draft.state, &plan);
     let destination =
         draft.state.holding(&plan::allocations_after(&draft.state, &plan, entry.this.instance));
@@ -63,13 +62,12 @@ fn source_gone(draft: &Draft<'_>, this: &Move) -> Result<Vec<Planned>, Refusal> 
     }])
 }
 
-/// The instance held both sides itself: it keeps what it still has of the destination.
+/// The instance held both sides itself: it keeps all but what was the source's alone.
 fn destination_alone(draft: &Draft<'_>, this: &Move) -> Result<Vec<Planned>, Refusal> {
     let row = draft.state.consumer(this.instance).ok_or_else(|| wrong_state(this, "confirm"))?;
-    let held = draft.state.holding(&row.allocations);
     Ok(vec![Planned {
         consumer: this.instance,
-        after: resolve(&draft.state, &at_most(&this.destination, &held))?,
+        after: destination_kept(&draft.state, this)?,
         owner: owner_of(&draft.state, row),
         link: crate::state::link_of(&draft.state, this.instance),
         untouched: false,

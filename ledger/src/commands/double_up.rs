@@ -4,7 +4,9 @@
 use super::Decision;
 use super::find_move::wrong_state;
 use super::options::{Taken, take_first};
-use super::plan::{self, Planned, check_fits, event_body, generations_after, owner_of, resolve};
+use super::plan::{
+    self, Planned, check_kept, check_units, event_body, generations_after, owner_of, resolve,
+};
 use crate::amounts::Holding;
 use crate::command::{DoubleUp, MoveKind, Via};
 use crate::decide::Draft;
@@ -61,7 +63,7 @@ fn double_up_one(
 ) -> Result<(), Refusal> {
     let row = draft.state.consumer(consumer).ok_or(Cause::HoldsNothing { consumer })?.clone();
     let source = draft.state.holding(&row.allocations);
-    resolve(&draft.state, option)?;
+    let destination = resolve(&draft.state, option)?;
     let owner = owner_of(&draft.state, &row);
     let plan = vec![Planned {
         consumer,
@@ -71,7 +73,8 @@ fn double_up_one(
         untouched: false,
         generation: None,
     }];
-    check_fits(&draft.state, &plan)?;
+    check_kept(&draft.state, &plan)?;
+    check_units(&draft.state, &destination)?;
     let base = match open {
         Some(this) => this,
         None => Move {
@@ -117,6 +120,7 @@ fn larger_of_both(source: &Holding, destination: &Holding) -> Holding {
 mod tests {
     use crate::commands::testing::*;
     use crate::event::MoveState;
+    use crate::refusal::Cause;
 
     #[test]
     fn on_one_host_the_larger_of_both_is_stored() {
@@ -143,5 +147,132 @@ mod tests {
         world.ok(reschedule(1, "x", &[]));
         world.ok(double_up(1, &option));
         assert_eq!(world.latest_move(1).state, MoveState::Claimed);
+    }
+
+    fn two_hosts() -> World {
+        let all = [("VCPU", 8), ("MEMORY_MB", 100)];
+        let mut world = World::new().host(1, &all).host(2, &all).host(3, &[("DISK_GB", 10)]);
+        world.ok(claim(1, &[holding(&[(1, &[("VCPU", 2)])])]));
+        world.ok(double_up(1, &[holding(&[(2, &[("VCPU", 2)])])]));
+        world
+    }
+
+    /// What is written to the server during an evacuation belongs to the side that it is on: an
+    /// amount that grows, a class that is added, a port on a provider below the host; and what is
+    /// on neither (shared storage, a network card of its own tree) stays with the server.
+    #[test]
+    fn what_comes_during_a_double_up_is_not_lost_by_its_end() {
+        let whole = |host: u128| -> &[(u128, &[(&str, u32)])] {
+            match host {
+                1 => &[(1, &[("VCPU", 3)]), (3, &[("DISK_GB", 4)])],
+                _ => &[
+                    (2, &[("VCPU", 4), ("MEMORY_MB", 5)]),
+                    (11, &[("VGPU", 1)]),
+                    (3, &[("DISK_GB", 4)]),
+                ],
+            }
+        };
+        for (end, left) in [(confirm(1), 2), (revert(1), 1), (fail(1, "x"), 1)] {
+            let mut world = two_hosts().host(11, &[("VGPU", 2)]);
+            world.ok(crate::commands::providers::tests::under(11, Some(2)));
+            let mut all = holding(whole(1));
+            all.extend(holding(whole(2)));
+            assert_eq!(world.kinds(put(1, all.clone())), ["Reallocated"]);
+            let this = world.latest_move(1);
+            assert_eq!(this.source, holding(&[(1, &[("VCPU", 3)])]));
+            let arrived = holding(&[(2, &[("VCPU", 4), ("MEMORY_MB", 5)]), (11, &[("VGPU", 1)])]);
+            assert_eq!(this.destination, arrived);
+            world.ok(end);
+            assert_eq!(world.holds(1), holding(whole(left)));
+        }
+    }
+
+    /// On one host the sides share a stored amount: what grows is needed by both.
+    #[test]
+    fn on_one_host_both_sides_grow() {
+        for (end, left) in [(confirm(1), 5), (revert(1), 3)] {
+            let mut world = World::new().host(1, &[("VCPU", 8)]);
+            world.ok(claim(1, &[holding(&[(1, &[("VCPU", 2)])])]));
+            world.ok(double_up(1, &[holding(&[(1, &[("VCPU", 4)])])]));
+            world.ok(put(1, holding(&[(1, &[("VCPU", 5)])])));
+            world.ok(end);
+            assert_eq!(world.holds(1), holding(&[(1, &[("VCPU", left)])]));
+        }
+    }
+
+    /// A pair that plain calls opened takes only its own trees: another tree of the server stays.
+    #[test]
+    fn what_is_of_neither_side_stays_whatever_ends() {
+        for (end, left) in [(confirm(1), 2), (revert(1), 1)] {
+            let mut world = World::new()
+                .host(1, &[("VCPU", 8)])
+                .host(2, &[("VCPU", 8)])
+                .host(5, &[("DISK_GB", 9)]);
+            let with = |hosts: &[u128]| {
+                let mut all = holding(&[(5, &[("DISK_GB", 3)])]);
+                all.extend(hosts.iter().map(|host| (provider(*host), [("VCPU".into(), 2)].into())));
+                all
+            };
+            world.ok(put(1, with(&[1])));
+            assert_eq!(world.kinds(put(1, with(&[1, 2]))), ["DoubledUp"]);
+            world.ok(end);
+            assert_eq!(world.holds(1), with(&[left]));
+        }
+    }
+
+    /// A consumer whose whole holding is handed over by a plain call has no double-up any more.
+    #[test]
+    fn a_double_up_of_a_holding_that_is_gone_has_ended() {
+        let mut world = two_hosts();
+        let id = world.latest_move(1).id;
+        let all = world.holds(1);
+        world.ok(post(&[(1, Default::default()), (9, all)]));
+        let entry = world.state.moves().get(id).unwrap();
+        assert_eq!(entry.this.state, MoveState::Abandoned);
+        world.ok(revert(1));
+        assert_eq!(world.held(1, "VCPU") + world.held(2, "VCPU"), 4);
+    }
+
+    /// After a destination was given up any other write leaves the move open.
+    #[test]
+    fn an_open_double_up_stays_open_when_its_source_is_written() {
+        let mut world = two_hosts();
+        world.ok(reschedule(1, "no image", &[]));
+        assert_eq!(world.latest_move(1).state, MoveState::Open);
+        world.ok(put(1, holding(&[(1, &[("VCPU", 3)])])));
+        assert_eq!(world.latest_move(1).state, MoveState::Open);
+        world.ok(double_up(1, &[holding(&[(2, &[("VCPU", 3)])])]));
+        world.ok(confirm(1));
+        assert_eq!(world.holds(1), holding(&[(2, &[("VCPU", 3)])]));
+    }
+
+    /// An end that would leave nothing of its side is refused by name, and the other works.
+    #[test]
+    fn an_end_that_would_leave_nothing_of_its_side_is_refused() {
+        let mut world = World::new().host(3, &[("DISK_GB", 10)]).host(4, &[("DISK_GB", 10)]);
+        world.ok(claim(1, &[holding(&[(3, &[("DISK_GB", 2)])])]));
+        world.ok(double_up(1, &[holding(&[(4, &[("DISK_GB", 2)])])]));
+        world.ok(reschedule(1, "x", &[]));
+        let this = world.latest_move(1);
+        assert!(matches!(world.refused(confirm(1)).cause, Cause::MoveState { .. }));
+        world.ok(revert(1));
+        assert_eq!(world.holds(1), this.source);
+    }
+
+    /// The units of an inventory apply to what a destination asks for, and not to what is held.
+    #[test]
+    fn units_changed_meanwhile_do_not_keep_a_double_up_from_ending() {
+        for (end, left) in [(confirm(1), 2), (revert(1), 1), (fail(1, "x"), 1)] {
+            let mut world = two_hosts();
+            for host in [1, 2] {
+                world.ok(units(host, "VCPU", 8, (3, 8, 3)));
+            }
+            world.refused(put(2, holding(&[(1, &[("VCPU", 2)])])));
+            world.ok(end);
+            assert_eq!(world.holds(1), holding(&[(left, &[("VCPU", 2)])]));
+            let refused = world.refused(double_up(1, &[holding(&[(3 - left, &[("VCPU", 2)])])]));
+            assert_eq!(refused.cause, Cause::Constraint);
+            world.ok(double_up(1, &[holding(&[(3 - left, &[("VCPU", 3)])])]));
+        }
     }
 }

@@ -30,6 +30,7 @@ mod retire;
 mod retire_when_free;
 mod revert;
 mod settings;
+mod sides;
 mod skip_event;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -4,7 +4,7 @@
 
 use super::Decision;
 use super::find_move::wrong_state;
-use super::plan::{self, Planned, check_fits, event_body, generations_after, malformed, owner_of};
+use super::plan::{self, Planned, check_kept, event_body, generations_after, malformed, owner_of};
 use crate::command::{MoveToMigration, Via};
 use crate::decide::Draft;
 use crate::event::{Event, Move, MoveState};
@@ -68,7 +68,7 @@ pub(super) fn open(draft: &mut Draft<'_>, command: &MoveToMigration) -> Result<M
         arrived: false,
     };
     let plan = vec![emptied, given];
-    check_fits(&draft.state, &plan)?;
+    check_kept(&draft.state, &plan)?;
     let generations = generations_after(&draft.state, &plan);
     let moves = vec![opened.clone()];
     let body = event_body(&draft.state, &plan, &generations, moves, Via::Command);

@@ -1,7 +1,8 @@
 //! What consumers hold after a command, whether it fits, and the event that says so.
 
 use super::quota;
-use crate::amounts::Holding;
+use super::sides::Sides;
+use crate::amounts::{Holding, Inventory};
 use crate::command::Via;
 use crate::decide::Draft;
 use crate::event::{
@@ -85,16 +86,39 @@ pub(crate) fn malformed(what: String) -> Cause {
 /// # Errors
 /// The shortages, the one that Placement names first; [`Cause::Quota`].
 pub(crate) fn check_fits(state: &State, plan: &[Planned]) -> Result<(), Refusal> {
-    check_room(state, plan)?;
+    check_room(state, plan, Units::All)?;
     quota::check(state, plan)
 }
 
-/// The same without limits of projects: for the ends of moves, which only hand back or let go of
-/// what is held already. A project's limit must never keep a server from going back.
+/// The same for commands that hand over or release what is held already.
+///
+/// # Errors
+/// As [`check_fits`].
+pub(crate) fn check_kept(state: &State, plan: &[Planned]) -> Result<(), Refusal> {
+    check_room(state, plan, Units::New)?;
+    quota::check(state, plan)
+}
+
+/// The same for the ends of moves, without limits of projects: they only hand back or release what
+/// is held already. A project's limit must never keep a server from going back.
 ///
 /// # Errors
 /// The shortages.
-pub(crate) fn check_room(state: &State, plan: &[Planned]) -> Result<(), Refusal> {
+pub(crate) fn check_end(state: &State, plan: &[Planned]) -> Result<(), Refusal> {
+    check_room(state, plan, Units::New)
+}
+
+/// Which amounts `min_unit`, `max_unit` and `step_size` apply to.
+#[derive(Clone, Copy, PartialEq)]
+enum Units {
+    /// All that a write names, as Placement does it.
+    All,
+    /// Those that are more than the consumers of the plan hold of that provider and class: what is
+    /// held may stay, whatever the inventory says by now.
+    New,
+}
+
+fn check_room(state: &State, plan: &[Planned], units: Units) -> Result<(), Refusal> {
     let writes: Vec<Write> = plan.iter().map(Planned::write).collect();
     let demand = held_after(state, &writes);
     check_inventories(state, plan)?;
@@ -102,7 +126,7 @@ pub(crate) fn check_room(state: &State, plan: &[Planned]) -> Result<(), Refusal>
     let mut told = BTreeSet::new();
     for planned in plan.iter().filter(|planned| !planned.untouched) {
         for asked in &planned.after {
-            if let Some(shortage) = shortage_of(state, plan, asked, &demand)
+            if let Some(shortage) = shortage_of(state, plan, asked, &demand, units)
                 && (!is_of_all(shortage.cause) || told.insert((asked.provider, asked.class)))
             {
                 shortages.push(shortage);
@@ -177,6 +201,7 @@ fn shortage_of(
     plan: &[Planned],
     asked: &Allocation,
     demand: &Demand,
+    units: Units,
 ) -> Option<Shortage> {
     let provider = row(state, asked.provider);
     let kept = provider.inventory(asked.class)?;
@@ -207,20 +232,53 @@ fn shortage_of(
     if kept.closed && held.after > held.before {
         return told(needed, ShortageCause::Retiring);
     }
-    let amount = asked.amount;
-    if amount < inventory.min_unit {
-        return told(u64::from(amount), ShortageCause::MinUnit(inventory.min_unit));
-    }
-    if amount > inventory.max_unit {
-        return told(u64::from(amount), ShortageCause::MaxUnit(inventory.max_unit));
-    }
-    if !amount.is_multiple_of(inventory.step_size.max(1)) {
-        return told(u64::from(amount), ShortageCause::StepSize(inventory.step_size));
+    let is_checked = units == Units::All || asked.amount > most_held(state, plan, asked);
+    if let Some(cause) = unit_broken(inventory, asked.amount).filter(|_| is_checked) {
+        return told(u64::from(asked.amount), cause);
     }
     if held.after as f64 > inventory.capacity() && held.after > held.before {
         return told(needed, ShortageCause::Capacity);
     }
     None
+}
+
+/// The most that a consumer of the plan holds of a provider and class now.
+fn most_held(state: &State, plan: &[Planned], asked: &Allocation) -> u32 {
+    let rows = plan.iter().filter_map(|planned| state.consumer(planned.consumer));
+    rows.map(|row| row.amount(asked.provider, asked.class)).max().unwrap_or(0)
+}
+
+/// Which unit of an inventory an amount breaks.
+fn unit_broken(inventory: &Inventory, amount: u32) -> Option<ShortageCause> {
+    match inventory {
+        it if amount < it.min_unit => Some(ShortageCause::MinUnit(it.min_unit)),
+        it if amount > it.max_unit => Some(ShortageCause::MaxUnit(it.max_unit)),
+        it if !amount.is_multiple_of(it.step_size.max(1)) => {
+            Some(ShortageCause::StepSize(it.step_size))
+        }
+        _ => None,
+    }
+}
+
+/// Checks that each amount of an option obeys the units of its inventory.
+///
+/// # Errors
+/// [`Cause::Constraint`] with the first that does not.
+pub(crate) fn check_units(state: &State, option: &[Allocation]) -> Result<(), Refusal> {
+    for asked in option {
+        let provider = row(state, asked.provider);
+        let Some(kept) = provider.inventory(asked.class) else { continue };
+        let Some(cause) = unit_broken(&kept.inventory, asked.amount) else { continue };
+        let shortage = Shortage {
+            provider: provider.uuid,
+            class: state.classes().name(asked.class).to_string(),
+            needed: u64::from(asked.amount),
+            free: kept.free(),
+            cause,
+        };
+        return Err(Refusal { shortages: vec![shortage], ..Refusal::because(Cause::Constraint) });
+    }
+    Ok(())
 }
 
 fn signed(amount: u64) -> i64 {
@@ -260,7 +318,7 @@ pub(crate) fn event_body(
     AllocationEvent {
         consumers: plan.iter().filter_map(|planned| consumer_change(state, planned)).collect(),
         providers: provider_changes(state, plan, generations, &demand),
-        moves: with_refreshed_moves(state, plan, moves),
+        moves: with_refreshed_moves(state, plan, moves, via),
         via,
         reason: None,
         finding: None,
@@ -389,7 +447,7 @@ pub(crate) fn allocations_after(
 
 /// The moves that the event names, and all other live ones whose sides the plan writes: both
 /// holdings follow what the consumers really hold.
-fn with_refreshed_moves(state: &State, plan: &[Planned], named: Vec<Move>) -> Vec<Move> {
+fn with_refreshed_moves(state: &State, plan: &[Planned], named: Vec<Move>, via: Via) -> Vec<Move> {
     let mut moves = named;
     for planned in plan.iter().filter(|planned| !planned.untouched) {
         for entry in state.moves().of(planned.consumer) {
@@ -397,7 +455,7 @@ fn with_refreshed_moves(state: &State, plan: &[Planned], named: Vec<Move>) -> Ve
             if known || !entry.this.state.is_live() {
                 continue;
             }
-            let fresh = refreshed(state, plan, &entry.this);
+            let fresh = refreshed(state, plan, &entry.this, via);
             if fresh != entry.this {
                 moves.push(fresh);
             }
@@ -407,9 +465,10 @@ fn with_refreshed_moves(state: &State, plan: &[Planned], named: Vec<Move>) -> Ve
 }
 
 /// A live move with its holdings and state as they stand once the plan is carried out.
-pub(crate) fn refreshed(state: &State, plan: &[Planned], this: &Move) -> Move {
+pub(crate) fn refreshed(state: &State, plan: &[Planned], this: &Move, via: Via) -> Move {
     let mut fresh = this.clone();
-    let instance = state.holding(&allocations_after(state, plan, this.instance));
+    let after = allocations_after(state, plan, this.instance);
+    let instance = state.holding(&after);
     match this.migration {
         Some(migration) => {
             fresh.source = state.holding(&allocations_after(state, plan, migration));
@@ -427,26 +486,25 @@ pub(crate) fn refreshed(state: &State, plan: &[Planned], this: &Move) -> Move {
             }
         }
         None => {
-            fresh.source = at_most(&this.source, &instance);
-            fresh.destination = at_most(&this.destination, &instance);
-        }
-    }
-    fresh
-}
-
-/// The part of `wanted` that `held` still has.
-pub(crate) fn at_most(wanted: &Holding, held: &Holding) -> Holding {
-    let mut left = Holding::new();
-    for (provider, resources) in wanted {
-        for (class, &amount) in resources {
-            let has =
-                held.get(provider).and_then(|resources| resources.get(class)).copied().unwrap_or(0);
-            if has.min(amount) > 0 {
-                left.entry(*provider).or_default().insert(class.clone(), has.min(amount));
+            let before = allocations_after(state, &[], this.instance);
+            let sides = Sides::of(state, this);
+            let sides = sides.follow(state, &before, &after, via == Via::Reshaper);
+            fresh.source = state.holding(&sides.source);
+            fresh.destination = state.holding(&sides.destination);
+            if fresh.destination.is_empty() {
+                fresh.state = MoveState::Open;
+                fresh.arrived = false;
             }
         }
     }
-    left
+    // A side that is gone leaves nothing that a command could end.
+    if fresh.source.is_empty() && (fresh.destination.is_empty() || fresh.migration.is_some()) {
+        let stays = !fresh.destination.is_empty();
+        fresh.state = if stays { MoveState::Confirmed } else { MoveState::Abandoned };
+        fresh.alternates.clear();
+        fresh.arrived &= stays;
+    }
+    fresh
 }
 
 /// The provider's row, or the refusal that says there is none.

@@ -104,7 +104,8 @@ fn groups(state: &State, plan: &[Planned]) -> BTreeMap<LinkId, Group> {
     let mut found = BTreeMap::new();
     for planned in plan {
         if let Some(link) = &planned.link {
-            let fresh = || Group { overlap: link.overlap.clone(), members: Default::default() };
+            let covered = || state.covered(&link.overlap);
+            let fresh = || Group { covered: covered(), members: Default::default() };
             let group = || state.link(link.group).map_or_else(fresh, |group| (**group).clone());
             found.entry(link.group).or_insert_with(group);
         }
@@ -132,7 +133,7 @@ fn before(state: &State, plan: &[Planned], projects: &Projects) -> OfProjects {
                 allocations: &row.allocations,
             })
             .collect();
-        add_group(state, &mut held, group, &members);
+        add_group(&mut held, group, &members);
     }
     held
 }
@@ -157,7 +158,7 @@ fn after(state: &State, plan: &[Planned], projects: &Projects) -> OfProjects {
                 allocations,
             })
             .collect();
-        add_group(state, &mut held, &group, &members);
+        add_group(&mut held, &group, &members);
     }
     held
 }

@@ -121,4 +121,15 @@ mod tests {
             assert_eq!(world.held(1, "VCPU"), u64::from(after[0]));
         }
     }
+
+    /// Releasing is never refused for the units of an inventory, of that class or of another.
+    #[test]
+    fn units_changed_meanwhile_do_not_matter() {
+        let mut world = World::new().host(1, &[("VCPU", 8), ("MEMORY_MB", 8)]);
+        world.ok(claim(1, &[holding(&[(1, &[("VCPU", 4), ("MEMORY_MB", 4)])])]));
+        world.ok(units(1, "VCPU", 8, (4, 8, 4)));
+        world.ok(units(1, "MEMORY_MB", 8, (1, 2, 1)));
+        world.ok(part(1, 1, "VCPU", 1));
+        assert_eq!(world.holds(1), holding(&[(1, &[("VCPU", 3), ("MEMORY_MB", 4)])]));
+    }
 }

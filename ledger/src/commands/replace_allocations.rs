@@ -3,7 +3,9 @@
 
 use super::Decision;
 use super::naming::{self, PlainWrite, Step};
-use super::plan::{self, Planned, check_fits, event_body, generations_after, malformed, resolve};
+use super::plan::{
+    self, Planned, check_fits, check_kept, event_body, generations_after, malformed, resolve,
+};
 use crate::command::{ConsumerWrite, GenerationCheck, ReplaceAllocations, Via};
 use crate::decide::Draft;
 use crate::event::{Move, Owner, Unchanged};
@@ -51,7 +53,9 @@ pub(super) fn carry_out(draft: &mut Draft<'_>, writes: &[PlainWrite], note: &Not
         whole.retain(|earlier| earlier.consumer != planned.consumer);
         whole.push(planned.clone());
     }
-    check_fits(&state, &whole).map_err(|refusal| about_move(&state, writes, refusal))?;
+    // The ledger's own commands only release something here; Placement asks all again.
+    let check = if note.via == Via::Command { check_kept } else { check_fits };
+    check(&state, &whole).map_err(|refusal| about_move(&state, writes, refusal))?;
     let mut generations = generations_after(&state, &whole);
     if note.via == Via::Delete {
         generations.clear();

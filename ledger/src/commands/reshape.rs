@@ -3,14 +3,15 @@
 
 use super::Decision;
 use super::inventories::{check, known_class, set_to};
+use super::naming::{self, Step};
 use super::plan::{Planned, check_fits, event_body, generations_after, provider_row};
 use super::replace_allocations::plain_writes;
 use crate::command::{Reshape, Via};
 use crate::decide::Draft;
-use crate::event::{Event, InventoryBeforeAfter, InventoryChanged, Reshaped};
+use crate::event::{Event, Finding, InventoryBeforeAfter, InventoryChanged, Move, Reshaped};
 use crate::ids::ProviderUuid;
 use crate::refusal::{Cause, Refusal};
-use crate::state::{State, link_of};
+use crate::state::State;
 use std::collections::BTreeMap;
 
 pub(super) fn decide(draft: &mut Draft<'_>, command: &Reshape) -> Decision {
@@ -23,21 +24,14 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &Reshape) -> Decision {
     for event in union(&united.state, command)? {
         united.emit(Event::InventoryChanged(event));
     }
-    let plan: Vec<Planned> = writes
-        .iter()
-        .filter(|write| !(write.before.is_empty() && write.after.is_empty()))
-        .map(|write| Planned {
-            consumer: write.consumer,
-            after: write.after.clone(),
-            owner: write.owner.clone(),
-            link: link_of(state, write.consumer).filter(|_| write.before == write.after),
-            untouched: false,
-            generation: None,
-        })
-        .collect();
+    let mut ids = draft.trial();
+    let request_id = draft.stamp.request_id.as_deref();
+    let steps = naming::steps(state, request_id, Via::Reshaper, &writes, &mut || ids.new_id());
+    let Named { plan, moves, finding } = Named::of(steps);
     check_fits(&united.state, &plan)?;
     let mut generations = generations_after(&united.state, &plan);
-    let allocations = event_body(&united.state, &plan, &generations, Vec::new(), Via::Reshaper);
+    let mut allocations = event_body(&united.state, &plan, &generations, moves, Via::Reshaper);
+    allocations.finding = finding;
     refuse_in_use(&united.state, command, &plan)?;
     let mut inventories = Vec::with_capacity(command.inventories.len());
     for (&provider, wanted) in &command.inventories {
@@ -55,6 +49,32 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &Reshape) -> Decision {
     drop(united);
     draft.emit(Event::Reshaped(Reshaped { inventories, allocations }));
     Ok(None)
+}
+
+/// What a reshape's writes are by the rules for any write, as the parts of its one event.
+struct Named {
+    plan: Vec<Planned>,
+    moves: Vec<Move>,
+    finding: Option<Finding>,
+}
+
+impl Named {
+    /// Of a consumer or move that several steps name, the last says how it ends.
+    fn of(steps: Vec<Step>) -> Self {
+        let mut named = Self { plan: Vec::new(), moves: Vec::new(), finding: None };
+        for step in steps {
+            for planned in step.plan {
+                named.plan.retain(|earlier| earlier.consumer != planned.consumer);
+                named.plan.push(planned);
+            }
+            for this in step.moves {
+                named.moves.retain(|earlier| earlier.id != this.id);
+                named.moves.push(this);
+            }
+            named.finding = named.finding.or(step.finding);
+        }
+        named
+    }
 }
 
 /// Each provider's new inventories added to its old ones; the new ones win.
@@ -120,5 +140,136 @@ fn refuse_in_use(united: &State, command: &Reshape, plan: &[Planned]) -> Result<
     match left.into_values().next() {
         Some(classes) => Err(Cause::InventoryInUse { classes }.into()),
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::amounts::{Holding, Inventory};
+    use crate::command::{Command, Reshape, ReshapedInventories};
+    use crate::commands::providers::tests::under;
+    use crate::commands::testing::*;
+    use crate::event::{Finding, MoveState};
+    use crate::refusal::Cause;
+
+    type Totals<'a> = &'a [(&'a str, u32)];
+
+    /// Inventories and holdings by the numbers of providers and consumers.
+    fn reshape(world: &World, hosts: &[(u128, Totals<'_>)], held: &[(u128, Holding)]) -> Command {
+        let inventories = hosts.iter().map(|(host, totals)| {
+            let all = totals.iter().map(|(class, total)| ((*class).into(), Inventory::of(*total)));
+            let generation = world.state.provider(provider(*host)).unwrap().generation;
+            (provider(*host), ReshapedInventories { generation, inventories: all.collect() })
+        });
+        let allocations = held.iter().map(|(number, after)| write(*number, after.clone()));
+        Command::Reshape(Reshape {
+            inventories: inventories.collect(),
+            allocations: allocations.collect(),
+        })
+    }
+
+    fn on(host: u128, class: &str, amount: u32) -> Holding {
+        holding(&[(host, &[(class, amount)])])
+    }
+
+    /// Host 1 with a child 11 that has nothing yet.
+    fn nested(totals: Totals<'_>) -> World {
+        let mut world = World::new().host(1, totals).host(2, &[("VGPU", 8)]).host(11, &[]);
+        world.ok(under(11, Some(1)));
+        world
+    }
+
+    /// A compute service that starts with an unconfirmed resize on its full host: what is held is
+    /// on the child then, and of both sides still only the larger counts.
+    #[test]
+    fn a_full_host_with_both_sides_of_a_move_can_be_reshaped() {
+        for (end, left) in [(confirm(1), 3), (revert(1), 4)] {
+            let mut world = nested(&[("VGPU", 4)]);
+            world.ok(claim(1, &[on(1, "VGPU", 4)]));
+            world.ok(resize(1, 9, &[on(1, "VGPU", 3)]));
+            assert_eq!(world.held(1, "VGPU"), 4);
+            let held = [(1, on(11, "VGPU", 3)), (9, on(11, "VGPU", 4))];
+            assert_eq!(
+                world.kinds(reshape(&world, &[(1, &[]), (11, &[("VGPU", 4)])], &held)),
+                ["Reshaped"]
+            );
+            assert_eq!(world.held(11, "VGPU"), 4);
+            let this = world.latest_move(1);
+            assert_eq!((this.state, this.source), (MoveState::Claimed, on(11, "VGPU", 4)));
+            world.ok(end);
+            assert_eq!(
+                (world.holds(1), world.held(11, "VGPU")),
+                (on(11, "VGPU", left), left.into())
+            );
+        }
+    }
+
+    /// Who holds more after a reshape is no longer only one side of the move.
+    #[test]
+    fn a_reshape_that_adds_something_counts_it() {
+        let mut world = nested(&[("VGPU", 4)]);
+        world.ok(claim(1, &[on(1, "VGPU", 3)]));
+        world.ok(resize(1, 9, &[on(1, "VGPU", 3)]));
+        let held = [(1, on(11, "VGPU", 4)), (9, on(11, "VGPU", 3))];
+        let refused = world.refused(reshape(&world, &[(1, &[]), (11, &[("VGPU", 4)])], &held));
+        assert_eq!(refused.cause, Cause::Capacity);
+    }
+
+    #[test]
+    fn a_double_up_whose_host_is_reshaped_keeps_its_sides() {
+        for (end, left) in [
+            (confirm(1), on(2, "VGPU", 2)),
+            (revert(1), on(11, "VGPU", 2)),
+            (fail(1, "x"), on(11, "VGPU", 2)),
+            (reschedule(1, "x", &[]), on(11, "VGPU", 2)),
+        ] {
+            let mut world = nested(&[("VGPU", 4)]);
+            world.ok(claim(1, &[on(1, "VGPU", 2)]));
+            world.ok(double_up(1, &[on(2, "VGPU", 2)]));
+            let held = holding(&[(11, &[("VGPU", 2)]), (2, &[("VGPU", 2)])]);
+            world.ok(reshape(&world, &[(1, &[]), (11, &[("VGPU", 4)])], &[(1, held)]));
+            assert_eq!(world.latest_move(1).source, on(11, "VGPU", 2));
+            world.ok(end);
+            assert_eq!(world.holds(1), left);
+        }
+    }
+
+    /// Both sides on one provider, of which the larger is stored, go on as what they were; also to
+    /// another tree.
+    #[test]
+    fn a_double_up_on_one_host_is_reshaped_with_both_its_sides() {
+        for to in [11, 3] {
+            for (end, left) in [(confirm(1), 3), (revert(1), 1)] {
+                let mut world = nested(&[("VGPU", 4)]).host(3, &[]);
+                world.ok(claim(1, &[on(1, "VGPU", 1)]));
+                world.ok(double_up(1, &[on(1, "VGPU", 3)]));
+                let held = [(1, on(to, "VGPU", 3))];
+                world.ok(reshape(&world, &[(1, &[]), (to, &[("VGPU", 4)])], &held));
+                world.ok(end);
+                assert_eq!(world.holds(1), on(to, "VGPU", left));
+            }
+        }
+    }
+
+    /// Reshapes are named by the same rules as other writes, so that no move is left behind.
+    #[test]
+    fn a_reshape_that_empties_a_migration_ends_its_move() {
+        let mut world = nested(&[("VGPU", 8)]);
+        world.ok(claim(1, &[on(1, "VGPU", 2)]));
+        world.ok(resize(1, 9, &[on(2, "VGPU", 2)]));
+        world.ok(reshape(&world, &[(1, &[("VGPU", 8)])], &[(9, Holding::new())]));
+        assert_eq!(world.latest_move(1).state, MoveState::Confirmed);
+        let mut world = nested(&[("VGPU", 8)]);
+        world.ok(claim(1, &[on(1, "VGPU", 2)]));
+        world.ok(to_migration(1, 9));
+        world.ok(reshape(&world, &[(1, &[("VGPU", 8)])], &[(9, Holding::new())]));
+        assert_eq!(world.latest_move(1).state, MoveState::Abandoned);
+        assert_eq!(world.last_body().finding, Some(Finding::RunsWithoutAllocation));
+        let mut world = nested(&[("VGPU", 8)]);
+        world.ok(claim(1, &[on(1, "VGPU", 2)]));
+        world.ok(resize(1, 9, &[on(2, "VGPU", 1)]));
+        let back = [(9, Holding::new()), (1, on(1, "VGPU", 2))];
+        world.ok(reshape(&world, &[(1, &[("VGPU", 8)])], &back));
+        assert_eq!(world.latest_move(1).state, MoveState::Reverted);
     }
 }

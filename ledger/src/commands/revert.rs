@@ -4,9 +4,8 @@
 
 use super::Decision;
 use super::find_move::{already, find, is_latest, wrong_state};
-use super::plan::{
-    self, Planned, at_most, check_room, event_body, generations_after, owner_of, resolve,
-};
+use super::plan::{self, Planned, check_end, event_body, generations_after, owner_of};
+use super::sides::source_kept;
 use crate::command::{Revert, Via};
 use crate::decide::Draft;
 use crate::event::{Event, Finding, Move, MoveState};
@@ -37,7 +36,7 @@ pub(super) fn revert(draft: &mut Draft<'_>, entry: MoveEntry, reason: Option<&st
         Some(_) => source_back(&draft.state, &this)?,
         None => source_alone(&draft.state, &this)?,
     };
-    check_room(&draft.state, &plan)?;
+    check_end(&draft.state, &plan)?;
     let generations = generations_after(&draft.state, &plan);
     let source = draft.state.holding(&plan::allocations_after(&draft.state, &plan, this.instance));
     let state = if this.ended { MoveState::Abandoned } else { MoveState::Reverted };
@@ -92,13 +91,12 @@ fn emptied(state: &State, this: &Move) -> Result<Planned, Refusal> {
     })
 }
 
-/// The instance held both sides itself: it keeps what it still has of the source.
+/// The instance held both sides itself: it keeps all but what was the destination's alone.
 fn source_alone(state: &State, this: &Move) -> Result<Vec<Planned>, Refusal> {
     let row = state.consumer(this.instance).ok_or_else(|| wrong_state(this, "revert"))?;
-    let held = state.holding(&row.allocations);
     Ok(vec![Planned {
         consumer: this.instance,
-        after: resolve(state, &at_most(&this.source, &held))?,
+        after: source_kept(state, this)?,
         owner: owner_of(state, row),
         link: link_of(state, this.instance),
         untouched: false,
@@ -173,5 +171,21 @@ mod tests {
         assert_eq!(world.holds(1), holding(&[(2, &[("VCPU", 3)])]));
         world.ok(revert(1));
         assert_eq!((world.held(1, "VCPU"), world.held(2, "VCPU")), (2, 0));
+    }
+
+    /// What is held may stay, also with units that came later.
+    #[test]
+    fn units_changed_meanwhile_do_not_keep_the_source_from_coming_back() {
+        for units_now in [(3, 8, 1), (1, 1, 1), (1, 8, 3)] {
+            for end in [revert(1), fail(1, "x")] {
+                let mut world = World::new().host(1, &[("VCPU", 8)]).host(2, &[("VCPU", 8)]);
+                world.ok(claim(1, &[holding(&[(1, &[("VCPU", 2)])])]));
+                world.ok(units(1, "VCPU", 8, units_now));
+                world.ok(to_migration(1, 2));
+                world.ok(claim(1, &[holding(&[(2, &[("VCPU", 4)])])]));
+                world.ok(end);
+                assert_eq!(world.holds(1), holding(&[(1, &[("VCPU", 2)])]));
+            }
+        }
     }
 }

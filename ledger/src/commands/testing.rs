@@ -259,3 +259,15 @@ pub(crate) fn shrink(host: u128, class: &str, total: u32) -> Command {
         may_reserve_all: true,
     })
 }
+
+/// An inventory gets another total and other units: smallest and largest amount, and step.
+pub(crate) fn units(host: u128, class: &str, total: u32, units: (u32, u32, u32)) -> Command {
+    let (min_unit, max_unit, step_size) = units;
+    let inventory = Inventory { min_unit, max_unit, step_size, ..Inventory::of(total) };
+    Command::ChangeInventories(ChangeInventories {
+        provider: provider(host),
+        generation: None,
+        change: InventoryChange::Update(class.into(), inventory),
+        may_reserve_all: true,
+    })
+}

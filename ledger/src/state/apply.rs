@@ -10,7 +10,7 @@ use crate::event::{
     AllocationEvent, ConsumerChange, Event, Genesis, InventoryChanged, ProviderChange,
     ProviderCreated, ProviderDeleted, ProviderUpdated, RetirementChanged,
 };
-use crate::ids::{ConsumerUuid, LinkId, ProviderUuid};
+use crate::ids::{ConsumerUuid, ProviderUuid};
 use crate::time::Timestamp;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -65,6 +65,8 @@ impl State {
             Event::ResourceClassRenamed(body) => {
                 let id = self.class_known(&body.name_before);
                 self.classes.rename(id, &body.name, now);
+                self.settings.overlap_classes.rename(&body.name_before, &body.name);
+                self.moves.rename_class(&body.name_before, &body.name);
             }
             Event::ResourceClassDeleted(body) => {
                 let id = self.class_known(&body.name);
@@ -424,16 +426,15 @@ impl State {
         }
         match self.links.get_mut(&link.group) {
             Some(group) => {
-                assert_eq!(group.overlap, link.overlap, "a group's rule is decided once");
+                // The group's rule was decided once; a record may spell it with older names.
                 Arc::make_mut(group).members.push(consumer);
             }
-            None => self.new_link(link.group, link.overlap.clone(), consumer),
+            None => {
+                let covered = self.covered(&link.overlap);
+                let members = SmallVec::from_slice(&[consumer]);
+                self.links.insert(link.group, Arc::new(Group { covered, members }));
+            }
         }
-    }
-
-    fn new_link(&mut self, id: LinkId, overlap: crate::event::Overlap, consumer: ConsumerUuid) {
-        let members = SmallVec::from_slice(&[consumer]);
-        self.links.insert(id, Arc::new(Group { overlap, members }));
     }
 
     fn known(&self, provider: ProviderUuid) -> u32 {

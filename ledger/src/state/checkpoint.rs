@@ -23,7 +23,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 /// Goes up whenever the stream, or how events are folded, changes.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 
 const MAGIC: &[u8; 8] = b"ALLOCKPT";
 const DIRECTORY: &str = "checkpoints";

@@ -1,10 +1,10 @@
 //! What counts as free for the destination of one move alone: what the source's link group holds,
 //! since only the larger of both sides counts.
 
+use super::State;
 use super::consumer::Allocation;
 use super::provider::{ClassId, ProviderId};
-use super::{State, link_of};
-use crate::event::{MoveState, Overlap};
+use crate::event::MoveState;
 use crate::ids::ConsumerUuid;
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
@@ -27,28 +27,24 @@ pub fn given_back(
     source: ConsumerUuid,
     gives_up: Option<ConsumerUuid>,
 ) -> Vec<GivenBack> {
-    let group = link_of(state, source);
-    let rule = match &group {
-        Some(link) => link.overlap.clone(),
-        None => Overlap::Max(state.settings().overlap_classes.clone()),
+    let group = state.consumer(source).and_then(|row| state.link(row.link?));
+    let (covered, members) = match group {
+        Some(group) => (group.covered.clone(), group.members.clone()),
+        None => (state.covered(&state.overlap_today()), SmallVec::from_slice(&[source])),
     };
-    let Overlap::Max(covered) = rule;
-    let members: SmallVec<[ConsumerUuid; 4]> = group
-        .and_then(|link| state.link(link.group).map(|group| group.members.clone()))
-        .unwrap_or_else(|| SmallVec::from_slice(&[source]));
     let of = |consumer: ConsumerUuid| -> &[Allocation] {
         state.consumer(consumer).map_or(&[], |row| &row.allocations)
     };
     let is_member = gives_up.is_some_and(|consumer| members.contains(&consumer));
     let mut found: BTreeMap<(ProviderId, ClassId), u64> = BTreeMap::new();
     for held in members.iter().flat_map(|&member| of(member)) {
-        if covered.covers(state.classes().name(held.class)) {
+        if covered.covers(held.class) {
             let most = found.entry((held.provider, held.class)).or_default();
             *most = u64::from(held.amount).max(*most);
         }
     }
     for held in gives_up.map(of).unwrap_or_default() {
-        let is_covered = covered.covers(state.classes().name(held.class));
+        let is_covered = covered.covers(held.class);
         if !(is_member && is_covered) {
             *found.entry((held.provider, held.class)).or_default() += u64::from(held.amount);
         }

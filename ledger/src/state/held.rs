@@ -9,8 +9,8 @@
 
 use super::consumer::{Allocations, amount_in};
 use super::provider::{ClassId, ProviderId};
-use super::{Group, State};
-use crate::event::{Link, Overlap};
+use super::{Covered, Group, State};
+use crate::event::Link;
 use crate::ids::{ConsumerUuid, LinkId};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
@@ -58,7 +58,7 @@ pub fn held_after(state: &State, writes: &[Write]) -> Demand {
             }
         }
         for group in &groups {
-            let covered = group.overlap.covers(state, class);
+            let covered = group.covered.covers(class);
             gone +=
                 count(covered, group.before.iter().map(|&m| amount_now(state, m, provider, class)));
             come += count(
@@ -80,16 +80,9 @@ pub fn held_after(state: &State, writes: &[Write]) -> Demand {
 
 /// A group that gains, loses or rewrites a member.
 struct Touched {
-    overlap: Overlap,
+    covered: Covered,
     before: SmallVec<[ConsumerUuid; 4]>,
     after: SmallVec<[ConsumerUuid; 4]>,
-}
-
-impl Overlap {
-    pub(super) fn covers(&self, state: &State, class: ClassId) -> bool {
-        let Self::Max(classes) = self;
-        classes.covers(state.classes().name(class))
-    }
 }
 
 fn count(covered: bool, amounts: impl Iterator<Item = u64>) -> u64 {
@@ -115,21 +108,26 @@ fn amount_then(
 
 fn groups_touched(state: &State, writes: &[Write]) -> Vec<Touched> {
     let mut groups: BTreeMap<LinkId, Touched> = BTreeMap::new();
-    let mut note = |id: LinkId, overlap: &Overlap| {
-        groups.entry(id).or_insert_with(|| {
-            let members = state.link(id).map(|group| group.members.clone()).unwrap_or_default();
-            let overlap = state.link(id).map_or(overlap, |group| &group.overlap).clone();
-            Touched { overlap, before: members.clone(), after: members }
-        });
+    let of = |group: &Group| Touched {
+        covered: group.covered.clone(),
+        before: group.members.clone(),
+        after: group.members.clone(),
     };
     for write in writes {
         if let Some(link) = &write.link {
-            note(link.group, &link.overlap);
+            groups.entry(link.group).or_insert_with(|| match state.link(link.group) {
+                Some(group) => of(group),
+                None => Touched {
+                    covered: state.covered(&link.overlap),
+                    before: SmallVec::new(),
+                    after: SmallVec::new(),
+                },
+            });
         }
         if let Some(id) = state.consumer(write.consumer).and_then(|row| row.link)
             && let Some(group) = state.link(id)
         {
-            note(id, &group.overlap);
+            groups.entry(id).or_insert_with(|| of(group));
         }
     }
     for (id, group) in &mut groups {
@@ -176,7 +174,7 @@ pub(crate) fn held_from_holders(state: &State, provider: ProviderId, class: Clas
         }
     }
     for (id, amounts) in groups {
-        let covered = state.link(id).is_some_and(|group| group.overlap.covers(state, class));
+        let covered = state.link(id).is_some_and(|group| group.covered.covers(class));
         sum += count(covered, amounts.into_iter());
     }
     sum
@@ -184,7 +182,14 @@ pub(crate) fn held_from_holders(state: &State, provider: ProviderId, class: Clas
 
 /// The link that a consumer is in, spelled for an event.
 pub(crate) fn link_of(state: &State, consumer: ConsumerUuid) -> Option<Link> {
-    let id = state.consumer(consumer)?.link?;
-    let group: &Group = state.link(id)?;
-    Some(Link { group: id, overlap: group.overlap.clone() })
+    state.link_of(consumer)
+}
+
+impl State {
+    /// The link that a consumer is in, as events spell it.
+    pub fn link_of(&self, consumer: ConsumerUuid) -> Option<Link> {
+        let id = self.consumer(consumer)?.link?;
+        let group: &Group = self.link(id)?;
+        Some(Link { group: id, overlap: group.covered.spelled(self.classes()) })
+    }
 }

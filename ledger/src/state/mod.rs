@@ -8,6 +8,7 @@
 mod apply;
 pub mod checkpoint;
 pub mod consumer;
+mod covered;
 mod given_back;
 mod held;
 mod invariants;
@@ -19,6 +20,7 @@ mod room;
 mod vocabulary;
 
 pub use consumer::{Allocation, Allocations, Consumer, ConsumerId};
+pub use covered::Covered;
 pub use given_back::{GivenBack, given_back, given_back_to_request};
 pub(crate) use held::link_of;
 pub use held::{Demand, HeldChange, Write, held_after};
@@ -81,7 +83,7 @@ pub struct Position {
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Group {
     /// The rule, decided when the group was made.
-    pub overlap: Overlap,
+    pub covered: Covered,
     /// Its members: one is left when the other side of a move went.
     pub members: SmallVec<[ConsumerUuid; 4]>,
 }
@@ -331,6 +333,17 @@ impl State {
     /// Moves: the live ones and the latest that ended.
     pub fn moves(&self) -> &Moves {
         &self.moves
+    }
+
+    /// The rule that consumers linked from now on get, as events spell it.
+    pub fn overlap_today(&self) -> Overlap {
+        let setting = Overlap::Max(self.settings.overlap_classes.clone());
+        self.covered(&setting).spelled(&self.classes)
+    }
+
+    /// A rule that an event or setting spells, by class numbers.
+    pub(crate) fn covered(&self, overlap: &Overlap) -> Covered {
+        Covered::resolve(overlap, |name| self.classes.id(name))
     }
 
     /// A link group.

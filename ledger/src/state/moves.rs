@@ -126,6 +126,18 @@ impl Moves {
         self.by_id.insert(id, Arc::new(entry));
     }
 
+    /// Live moves follow a class that has another name; those that ended tell what was.
+    pub(super) fn rename_class(&mut self, before: &str, after: &str) {
+        let is_named =
+            |entry: &&Arc<MoveEntry>| entry.this.state.is_live() && entry.this.names_class(before);
+        let named: Vec<MoveId> = self.iter().filter(is_named).map(|entry| entry.this.id).collect();
+        for id in named {
+            if let Some(entry) = self.by_id.get_mut(&id) {
+                Arc::make_mut(entry).this.rename_class(before, after);
+            }
+        }
+    }
+
     fn forget_oldest(&mut self) {
         while self.ended.len() > ENDED_KEPT {
             let Some(&(sequence, id)) = self.ended.get_min() else { return };

@@ -100,7 +100,7 @@ impl State {
             add_alone(&mut held, row.project, &row.allocations);
         }
         for group in self.links.values() {
-            add_group(self, &mut held, group, &self.members(&group.members));
+            add_group(&mut held, group, &self.members(&group.members));
         }
         held
     }
@@ -124,7 +124,7 @@ impl State {
             }
         }
         for group in touched.groups.iter().filter_map(|id| self.link(*id)) {
-            add_group(self, &mut held, group, &self.members(&group.members));
+            add_group(&mut held, group, &self.members(&group.members));
         }
         held
     }
@@ -181,12 +181,12 @@ pub(crate) fn add_alone(held: &mut OfProjects, project: u32, allocations: &Alloc
 }
 
 /// Adds what a link group with these members counts for.
-pub(crate) fn add_group(state: &State, held: &mut OfProjects, group: &Group, members: &[Member]) {
+pub(crate) fn add_group(held: &mut OfProjects, group: &Group, members: &[Member]) {
     let mut most: BTreeMap<(u32, ProviderId, ClassId), u64> = BTreeMap::new();
     for member in members {
         for one in member.allocations {
             let counted = most.entry((member.project, one.provider, one.class)).or_default();
-            *counted = match group.overlap.covers(state, one.class) {
+            *counted = match group.covered.covers(one.class) {
                 true => u64::from(one.amount).max(*counted),
                 false => *counted + u64::from(one.amount),
             };

@@ -19,7 +19,9 @@ pub(super) fn load(
 ) -> Result<MovesView, ProjectionError> {
     let mut view = MovesView { sequence: state.sequence(), ..MovesView::default() };
     for entry in state.moves().iter() {
-        if let Some(story) = story(entry.this.id, state.sequence(), reader)? {
+        if let Some(mut story) = story(entry.this.id, state.sequence(), reader)? {
+            // Since its last event a class may have got another name.
+            story.this.clone_from(&entry.this);
             view.insert(story);
         }
     }

@@ -83,10 +83,27 @@ impl MovesView {
             }
             self.forget_oldest();
         }
+        if let Event::ResourceClassRenamed(body) = event {
+            self.rename_class(&body.name_before, &body.name);
+        }
         if let Event::Rejected(body) = event
             && let Some(story) = body.move_id.and_then(|id| self.stories.get_mut(&id))
         {
             Arc::make_mut(story).note(header, event);
+        }
+    }
+
+    /// Live moves follow a class that has another name; their steps tell what was.
+    fn rename_class(&mut self, before: &str, after: &str) {
+        let named: Vec<MoveId> = self
+            .live()
+            .filter(|story| story.this.names_class(before))
+            .map(|story| story.this.id)
+            .collect();
+        for id in named {
+            if let Some(story) = self.stories.get_mut(&id) {
+                Arc::make_mut(story).this.rename_class(before, after);
+            }
         }
     }
 

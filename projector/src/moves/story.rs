@@ -115,6 +115,12 @@ impl Story {
             Event::Rejected(body) => Some((body.cause.clone(), body.shortages.clone())),
             _ => None,
         };
+        // A refusal leaves the sides as they were spelled last, whatever was renamed since.
+        let last = self.steps.last().filter(|_| body.is_none());
+        let (source, destination) = match last {
+            Some(step) => (step.source.clone(), step.destination.clone()),
+            None => (self.this.source.clone(), self.this.destination.clone()),
+        };
         self.steps.push(Arc::new(Step {
             sequence: header.sequence,
             at: header.recorded_at,
@@ -126,8 +132,8 @@ impl Story {
             reason: body.and_then(|body| body.reason.clone()),
             finding: body.and_then(|body| body.finding),
             refused,
-            source: self.this.source.clone(),
-            destination: self.this.destination.clone(),
+            source,
+            destination,
         }));
         if self.steps.len() > FIRST_STEPS + LAST_STEPS {
             self.steps.remove(FIRST_STEPS);

@@ -8,6 +8,7 @@ use crate::links::Amounts;
 use ledger::allocation_event;
 use ledger::event::{AllocationEvent, ConsumerChange, Event, InventoryChanged, ProviderChange};
 use ledger::ids::{ConsumerUuid, LinkId, ProviderUuid};
+use ledger::state::Covered;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -50,13 +51,16 @@ impl UsageView {
                 self.allocations(&body.allocations)?;
                 body.inventories.iter().try_for_each(|change| self.drop_inventories(change))
             }
+            Event::ResourceClassRenamed(body) => {
+                self.in_flight.rename_class(&body.name_before, &body.name);
+                Ok(())
+            }
             Event::Genesis(_)
             | Event::RetirementChanged(_)
             | Event::QuotaChanged(_)
             | Event::TraitCreated(_)
             | Event::TraitDeleted(_)
             | Event::ResourceClassCreated(_)
-            | Event::ResourceClassRenamed(_)
             | Event::ResourceClassDeleted(_)
             | Event::Rejected(_)
             | Event::RefusalsSuppressed(_)
@@ -245,15 +249,15 @@ impl UsageView {
             match &change.link {
                 Some(link) => {
                     self.totals.add(key, 1, std::iter::empty());
-                    self.links.join(change.consumer, link, holds, key);
+                    let covered = Covered::resolve(&link.overlap, |it| self.classes.number(it));
+                    self.links.join(change.consumer, (link.group, covered), holds, key);
                 }
                 None => self.totals.add(key, 1, by_class(holds)),
             }
         }
         for group in groups {
             let in_flight = &self.in_flight;
-            self.links
-                .share_out(&self.classes, *group, |consumer| in_flight.is_migration(consumer));
+            self.links.share_out(*group, |consumer| in_flight.is_migration(consumer));
             for &consumer in self.links.members_of(*group) {
                 let Some(member) = self.links.member(consumer) else {
                     continue;

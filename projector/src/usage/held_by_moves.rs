@@ -25,7 +25,7 @@ impl HeldByMoves {
         let mut links = Links::default();
         for group in groups {
             seed::join(&mut links, state, group);
-            links.share_out(&classes, group, |consumer| in_flight.is_migration(consumer));
+            links.share_out(group, |consumer| in_flight.is_migration(consumer));
         }
         let mut amounts = BTreeMap::new();
         for holder in holders {

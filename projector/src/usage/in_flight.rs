@@ -71,6 +71,17 @@ impl InFlight {
         }
     }
 
+    /// Live moves follow a class that has another name.
+    pub(super) fn rename_class(&mut self, before: &str, after: &str) {
+        let named = self.moves.iter().filter(|(_, this)| this.names_class(before));
+        let named: Vec<MoveId> = named.map(|(id, _)| *id).collect();
+        for id in named {
+            if let Some(this) = self.moves.get_mut(&id) {
+                Arc::make_mut(this).rename_class(before, after);
+            }
+        }
+    }
+
     /// Notes whose a consumer is; none: it holds nothing any more. Only sides of live moves matter.
     pub(super) fn note_owner(&mut self, consumer: ConsumerUuid, owner: Option<OwnerKey>) {
         match owner.filter(|_| self.of(consumer).next().is_some()) {

@@ -5,7 +5,6 @@ use super::totals::{OwnerKey, Sum, Totals};
 use super::{ClassUsage, ProviderUsage, UsageView};
 use crate::class_names::ClassNames;
 use crate::links::{Amounts, Links};
-use ledger::event::Link;
 use ledger::ids::LinkId;
 use ledger::state::{Consumer, Provider, State};
 use std::collections::{BTreeMap, BTreeSet};
@@ -79,7 +78,7 @@ fn link(view: &mut UsageView, state: &State) {
     let groups: BTreeSet<LinkId> = state.consumers().filter_map(|(_, row)| row.link).collect();
     for group in groups {
         join(&mut links, state, group);
-        links.share_out(&view.classes, group, |consumer| view.in_flight.is_migration(consumer));
+        links.share_out(group, |consumer| view.in_flight.is_migration(consumer));
         for &consumer in links.members_of(group) {
             if let Some(member) = links.member(consumer) {
                 view.totals.add(member.owner, 0, member.shares());
@@ -92,9 +91,8 @@ fn link(view: &mut UsageView, state: &State) {
 /// Puts the members of a group of the state into it; their shares are still to be worked out.
 pub(super) fn join(links: &mut Links, state: &State, id: LinkId) {
     let Some(group) = state.link(id) else { return };
-    let link = Link { group: id, overlap: group.overlap.clone() };
     for row in group.members.iter().filter_map(|&member| state.consumer(member)) {
-        links.join(row.uuid, &link, holds(state, row), key(row));
+        links.join(row.uuid, (id, group.covered.clone()), holds(state, row), key(row));
     }
 }
 

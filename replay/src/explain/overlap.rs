@@ -4,7 +4,7 @@
 use super::account::Account;
 use crate::units::amount;
 use ledger::amounts::Holding;
-use ledger::event::{Asked, Link, Overlap, Rejected};
+use ledger::event::{Asked, Link, Rejected};
 use ledger::ids::{ConsumerUuid, LinkId, MoveId, ProviderUuid};
 use ledger::refusal::{Cause, ShortageCause};
 use ledger::state::{Allocation, Allocations, MoveEntry, State, Write, held_after};
@@ -228,14 +228,8 @@ fn figures(
 
 /// The link that source and destination would be in: the source's own, or a new one.
 fn link_with(state: &State, migration: ConsumerUuid) -> Link {
-    let own = state.consumer(migration).and_then(|row| row.link);
-    match own.and_then(|id| Some((id, state.link(id)?))) {
-        Some((group, row)) => Link { group, overlap: row.overlap.clone() },
-        None => Link {
-            group: LinkId(Uuid::max()),
-            overlap: Overlap::Max(state.settings().overlap_classes.clone()),
-        },
-    }
+    let today = || Link { group: LinkId(Uuid::max()), overlap: state.overlap_today() };
+    state.link_of(migration).unwrap_or_else(today)
 }
 
 fn write(state: &State, consumer: ConsumerUuid, holding: &Holding, link: Option<Link>) -> Write {

@@ -51,6 +51,11 @@ pub(crate) fn cause_words(cause: &Cause, names: &Names) -> String {
         Cause::MoveState { move_id, state, wanted } => {
             format!("move {move_id} is {}, so it cannot {wanted}", state.name())
         }
+        Cause::NothingLeft { move_id, side } => {
+            format!(
+                "nothing is held any more of the {side} of move {move_id}, so it cannot end there"
+            )
+        }
         Cause::ProviderNotFound { provider } => format!("there is no provider {provider}"),
         Cause::ProviderGeneration { provider, current, given } => {
             format!("{} has generation {current}, not {given}", names.provider(*provider))

@@ -3,8 +3,9 @@
 //! tree is gone: confirmed; the new one is gone: reverted. A consumer can have several such pairs.
 
 use super::{PlainWrite, Step, Write};
-use crate::command::MoveKind;
-use crate::commands::host::{hosts, is_sharing, root};
+use crate::command::{MoveKind, Via};
+use crate::commands::host::{is_sharing, root};
+use crate::commands::sides::{Sides, hosts_of, is_left};
 use crate::event::{Event, Move, MoveState};
 use crate::ids::MoveId;
 use crate::state::consumer::amount_in;
@@ -38,15 +39,23 @@ fn new_pair(write: &mut Write<'_>, instance: &PlainWrite) -> Option<Step> {
     added.retain(|root, _| !before.contains_key(root));
     let (new_root, sums) = added.pop_first().filter(|_| added.is_empty())?;
     let (old_root, _) = before.into_iter().find(|(_, old)| *old == sums)?;
+    let open = state
+        .moves()
+        .live_of_instance(instance.consumer)
+        .next()
+        .filter(|entry| entry.this.migration.is_none() && entry.this.state == MoveState::Open);
     let opened = Move {
-        id: MoveId((write.new_id)()),
-        kind: MoveKind::Evacuation,
-        inferred: true,
+        id: open.map_or_else(|| MoveId((write.new_id)()), |entry| entry.this.id),
+        kind: open.map_or(MoveKind::Evacuation, |entry| entry.this.kind),
+        inferred: open.is_none_or(|entry| entry.this.inferred),
         instance: instance.consumer,
         migration: None,
         state: MoveState::Claimed,
-        attempt: 1,
-        request_id: write.request_id.map(str::to_owned),
+        attempt: open.map_or(1, |entry| entry.this.attempt),
+        request_id: match open {
+            Some(entry) => entry.this.request_id.clone(),
+            None => write.request_id.map(str::to_owned),
+        },
         source: state.holding(&without_tree(state, &instance.before, |root| root == old_root)),
         destination: state.holding(&without_tree(state, &instance.after, |root| root == new_root)),
         owner: instance.owner.clone(),
@@ -67,7 +76,7 @@ fn ended_pairs(write: &mut Write<'_>, instance: &PlainWrite) -> Option<Step> {
     let mut ended = Vec::new();
     for entry in state.moves().live_of_instance(instance.consumer) {
         if entry.this.migration.is_none()
-            && let Some(how) = how_it_ended(state, instance, &entry.this)
+            && let Some(how) = how_it_ended(write, instance, &entry.this)
         {
             ended.push(write.ended(&entry.this, how));
         }
@@ -81,29 +90,45 @@ fn ended_pairs(write: &mut Write<'_>, instance: &PlainWrite) -> Option<Step> {
     Some(Step { kind, plan: vec![write.plain(instance)], moves: ended, finding: None })
 }
 
-fn how_it_ended(state: &State, instance: &PlainWrite, this: &Move) -> Option<MoveState> {
-    let roots = roots_of(state, &instance.after);
-    let (source, destination) = (hosts(state, &this.source), hosts(state, &this.destination));
-    if !source.is_disjoint(&destination) {
-        // The same host: only the exact amounts tell.
-        let after = state.holding(&instance.after);
-        return match () {
-            () if instance.after.is_empty() => Some(MoveState::Abandoned),
-            () if after == this.destination && after != this.source => Some(MoveState::Confirmed),
-            () if after == this.source && after != this.destination => Some(MoveState::Reverted),
-            () => None,
-        };
+fn how_it_ended(write: &Write<'_>, instance: &PlainWrite, this: &Move) -> Option<MoveState> {
+    let state = write.state;
+    let reshaped = write.via == Via::Reshaper;
+    let old = Sides::of(state, this);
+    let new = old.follow(state, &instance.before, &instance.after, reshaped);
+    let source_left = is_left(state, &old.source, &new.source);
+    let destination_left = is_left(state, &old.destination, &new.destination);
+    if old.source.is_empty() || old.destination.is_empty() {
+        return (!source_left && !destination_left).then_some(MoveState::Abandoned);
     }
-    match (!source.is_disjoint(&roots), !destination.is_disjoint(&roots)) {
-        (true, true) => None,
-        (false, true) => Some(MoveState::Confirmed),
-        (true, false) => Some(MoveState::Reverted),
+    let is_apart = places(state, &old.source).is_disjoint(&places(state, &old.destination));
+    match (source_left, destination_left) {
         (false, false) => Some(MoveState::Abandoned),
+        (false, true) if is_apart => Some(MoveState::Confirmed),
+        (true, false) if is_apart => Some(MoveState::Reverted),
+        _ if is_apart || reshaped => None,
+        // The same host: only the exact amounts tell.
+        _ => match part_of(&instance.after, &old) {
+            part if part == old.destination && part != old.source => Some(MoveState::Confirmed),
+            part if part == old.source && part != old.destination => Some(MoveState::Reverted),
+            _ => None,
+        },
     }
 }
 
-fn roots_of(state: &State, allocations: &Allocations) -> BTreeSet<ProviderId> {
-    trees(state, allocations).into_keys().collect()
+/// Where a side is: its hosts, or if it is on shared storage alone, that.
+fn places(state: &State, side: &Allocations) -> BTreeSet<ProviderId> {
+    let hosts = hosts_of(state, side);
+    match hosts.is_empty() {
+        true => side.iter().map(|held| held.provider).collect(),
+        false => hosts,
+    }
+}
+
+/// What is held of the providers and classes that either side names.
+fn part_of(held: &Allocations, sides: &Sides) -> Allocations {
+    let names = |side: &Allocations, one: &Allocation| amount_in(side, one.provider, one.class) > 0;
+    let of_either = |one: &&Allocation| names(&sides.source, one) || names(&sides.destination, one);
+    held.iter().filter(of_either).copied().collect()
 }
 
 /// The sums per class of each tree, sharing providers aside.

@@ -5,6 +5,7 @@
 //! overwritten with something else ends its move as abandoned, too.
 
 use super::{PlainWrite, Step, Write};
+use crate::command::Via;
 use crate::event::{Event, Finding, MoveState};
 
 pub(super) fn take(write: &mut Write<'_>, steps: &mut Vec<Step>) {
@@ -14,7 +15,8 @@ pub(super) fn take(write: &mut Write<'_>, steps: &mut Vec<Step>) {
             continue;
         }
         let (kind, state, finding) = if !migration.after.is_empty() {
-            if is_part(migration) {
+            // A reshape says anew where things are held: it overwrites nothing.
+            if is_part(migration) || write.via == Via::Reshaper {
                 continue;
             }
             (

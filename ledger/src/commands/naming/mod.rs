@@ -36,6 +36,13 @@ impl PlainWrite {
             |held: &Allocation| held.amount <= amount_in(&self.before, held.provider, held.class);
         !self.after.is_empty() && self.after.iter().all(is_less)
     }
+
+    /// Whether it holds no more than before in all, wherever that is. A reshape may spell a class
+    /// by another, so amounts are added up whatever their class.
+    fn holds_no_more(&self) -> bool {
+        let sum = |of: &Allocations| of.iter().map(|held| u64::from(held.amount)).sum::<u64>();
+        !self.after.is_empty() && sum(&self.after) <= sum(&self.before)
+    }
 }
 
 /// One event to be: its kind, its consumers and the moves it changes.
@@ -112,10 +119,15 @@ impl<'a> Write<'a> {
             consumer: write.consumer,
             after: write.after.clone(),
             owner: write.owner.clone(),
-            link: link_of(self.state, write.consumer).filter(|_| write.only_lets_go()),
+            link: link_of(self.state, write.consumer).filter(|_| self.stays_linked(write)),
             untouched: false,
             generation: None,
         }
+    }
+
+    /// Who only releases something, or in a reshape holds the same elsewhere, stays in its group.
+    fn stays_linked(&self, write: &PlainWrite) -> bool {
+        write.only_lets_go() || (self.via == Via::Reshaper && write.holds_no_more())
     }
 
     /// The plan of a consumer that gets another's whole holding, and with it its link.
@@ -137,7 +149,7 @@ impl<'a> Write<'a> {
     /// A move as it ends.
     fn ended(&self, this: &Move, state: MoveState) -> Move {
         let plan: Vec<Planned> = self.all.iter().map(|write| self.plain(write)).collect();
-        let mut ended = refreshed(self.state, &plan, this);
+        let mut ended = refreshed(self.state, &plan, this, self.via);
         ended.state = state;
         ended.alternates.clear();
         ended.arrived &= state == MoveState::Confirmed;
