@@ -47,6 +47,8 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &Reshape) -> Decision {
         });
     }
     drop(united);
+    // The ids drawn for moves are not to be drawn again by the next command of the list.
+    draft.accept(ids);
     draft.emit(Event::Reshaped(Reshaped { inventories, allocations }));
     Ok(None)
 }
@@ -62,10 +64,14 @@ impl Named {
     /// Of a consumer or move that several steps name, the last says how it ends.
     fn of(steps: Vec<Step>) -> Self {
         let mut named = Self { plan: Vec::new(), moves: Vec::new(), finding: None };
+        let mut places = BTreeMap::new();
         for step in steps {
             for planned in step.plan {
-                named.plan.retain(|earlier| earlier.consumer != planned.consumer);
-                named.plan.push(planned);
+                let place = *places.entry(planned.consumer).or_insert(named.plan.len());
+                match named.plan.get_mut(place) {
+                    Some(earlier) => *earlier = planned,
+                    None => named.plan.push(planned),
+                }
             }
             for this in step.moves {
                 named.moves.retain(|earlier| earlier.id != this.id);
@@ -165,6 +171,7 @@ mod tests {
         Command::Reshape(Reshape {
             inventories: inventories.collect(),
             allocations: allocations.collect(),
+            order: Vec::new(),
         })
     }
 
