@@ -19,7 +19,7 @@ use tokio::sync::{Semaphore, watch};
 use uuid::Uuid;
 
 use crate::clock::SystemClock;
-use crate::config::{DEFAULT_CONNECTIONS, DEFAULT_OPEN_MOVE_BOUND};
+use crate::config::{CandidatesConfig, DEFAULT_CONNECTIONS, DEFAULT_OPEN_MOVE_BOUND};
 use crate::failed_searches::FailedSearches;
 use crate::http::body::Bodies;
 use crate::http::cors::Cors;
@@ -60,6 +60,8 @@ pub struct App {
     pub bodies: Arc<Bodies>,
     /// Set when the server ends: whoever would go on for ever ends too.
     pub ending: watch::Sender<bool>,
+    /// How searches for candidates answer.
+    pub candidates: CandidatesConfig,
     /// As many searches at a time as there are processors.
     pub searches: Semaphore,
     /// Which searches that found nothing are recorded.
@@ -140,6 +142,7 @@ impl App {
             connections: Arc::new(Connections::new(DEFAULT_CONNECTIONS)),
             bodies: Arc::default(),
             ending: watch::Sender::new(false),
+            candidates: CandidatesConfig::default(),
             searches: Semaphore::new(processors),
             failed_searches: FailedSearches::default(),
             summaries: Summaries::default(),

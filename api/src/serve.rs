@@ -52,6 +52,7 @@ pub async fn serve(config: Config) -> Result<(), Failed> {
         nats: config.nats.as_ref().filter(|nats| nats.service).map(|_| Arc::default()),
         clock,
         bounds: config.bounds,
+        candidates: config.candidates,
         orphans: Orphans::new(config.open_move_bound),
         connections: Arc::new(Connections::new(connections)),
         ..App::new(ledger.clone(), projections, publisher, policy, cors)

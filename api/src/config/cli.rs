@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use super::SameHostMoves;
+use super::candidates::CandidatesArgs;
 use super::lag::LagArgs;
 use super::nats::NatsArgs;
 use crate::logging::LogFormat;
@@ -86,6 +87,9 @@ pub struct ServeArgs {
     /// [default: sum]
     #[arg(long, value_enum, env = "ALLOCD_SAME_HOST_MOVES")]
     pub same_host_moves: Option<SameHostMoves>,
+    /// How searches for candidates answer.
+    #[command(flatten)]
+    pub candidates: CandidatesArgs,
     /// Start although the end of the ledger is gone that somebody was told of. Its sequences are
     /// used again: only for a restored backup, when all that followed the old ones starts anew too
     #[arg(long)]

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use projector::connection::Secret;
 use serde::Deserialize;
 
+use super::candidates::{CandidatesArgs, GenerationStrategy};
 use super::lag::LagArgs;
 use super::nats::NatsArgs;
 use super::{ConfigError, SameHostMoves};
@@ -41,6 +42,12 @@ pub struct File {
     pub max_connections: Option<usize>,
     pub open_move_bound: Option<u32>,
     pub same_host_moves: Option<SameHostMoves>,
+    #[serde(alias = "max_allocation_candidates")]
+    pub max_allocation_candidates: Option<i64>,
+    #[serde(alias = "allocation_candidates_generation_strategy")]
+    pub allocation_candidates_generation_strategy: Option<GenerationStrategy>,
+    #[serde(alias = "randomize_allocation_candidates")]
+    pub randomize_allocation_candidates: Option<bool>,
     pub log: Option<String>,
     pub log_format: Option<LogFormat>,
 }
@@ -53,6 +60,16 @@ impl File {
             max_lag_seconds: self.max_lag_seconds,
             max_publish_lag: self.max_publish_lag,
             max_publish_lag_seconds: self.max_publish_lag_seconds,
+        }
+    }
+
+    /// What it says of searches for candidates. Placement's own spelling of their names will do.
+    pub fn candidates(&self) -> CandidatesArgs {
+        CandidatesArgs {
+            max_allocation_candidates: self.max_allocation_candidates,
+            allocation_candidates_generation_strategy: self
+                .allocation_candidates_generation_strategy,
+            randomize_allocation_candidates: self.randomize_allocation_candidates,
         }
     }
 

@@ -1,6 +1,7 @@
 //! Settings: from the command line, environment variables and a TOML file, in that order of
 //! precedence, and defaults for what none of them says.
 
+mod candidates;
 mod cli;
 mod file;
 mod lag;
@@ -10,6 +11,7 @@ mod same_host_moves;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+pub use candidates::{CandidatesArgs, CandidatesConfig, GenerationStrategy};
 pub use cli::{Cli, Command, ServeArgs};
 pub use lag::LagArgs;
 pub use nats::{NatsArgs, NatsConfig};
@@ -101,6 +103,8 @@ pub struct Config {
     pub open_move_bound: u32,
     /// What counts while a move by plain Placement calls has both sides on one provider.
     pub same_host_moves: SameHostMoves,
+    /// How searches for candidates answer.
+    pub candidates: CandidatesConfig,
     /// What is logged.
     pub log: String,
     /// How log lines look.
@@ -117,7 +121,7 @@ impl Config {
             Some(path) => file::read(path)?,
             None => file::File::default(),
         };
-        let (nats, lag) = (file.nats(), file.lag());
+        let (nats, lag, file_candidates) = (file.nats(), file.lag(), file.candidates());
         let listen = args.listen.or(file.listen).unwrap_or_else(|| DEFAULT_LISTEN.to_owned());
         check_auth(args.auth_strategy.or(file.auth_strategy))?;
         let data_dir = args.data_dir.or(file.data_dir).unwrap_or_else(|| DEFAULT_DATA_DIR.into());
@@ -142,6 +146,7 @@ impl Config {
                 .or(file.open_move_bound)
                 .unwrap_or(DEFAULT_OPEN_MOVE_BOUND),
             same_host_moves: args.same_host_moves.or(file.same_host_moves).unwrap_or_default(),
+            candidates: args.candidates.or(file_candidates).resolve()?,
             log: args.log.or(file.log).unwrap_or_else(|| DEFAULT_LOG.to_owned()),
             log_format: args.log_format.or(file.log_format).unwrap_or_default(),
         })
@@ -167,6 +172,7 @@ fn check_auth(strategy: Option<String>) -> Result<(), ConfigError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use projector::candidates::Strategy;
     use std::io::Write;
 
     #[test]
@@ -184,7 +190,9 @@ mod tests {
         writeln!(
             file,
             "listen = \"127.0.0.1:1\"\ndata-dir = \"/tmp/a\"\nenforce-new-defaults = false\n\
-             same-host-moves = \"max\""
+             same-host-moves = \"max\"\nmax-allocation-candidates = 9\n\
+             randomize_allocation_candidates = true\n\
+             allocation-candidates-generation-strategy = \"breadth-first\""
         )
         .expect("written");
         let args = ServeArgs {
@@ -197,6 +205,9 @@ mod tests {
         assert_eq!(config.data_dir, PathBuf::from("/tmp/a"));
         assert!(!config.enforce_new_defaults);
         assert_eq!(config.same_host_moves, SameHostMoves::Max);
+        assert_eq!(config.candidates.most.map(|most| most.get()), Some(9));
+        assert_eq!(config.candidates.strategy, Strategy::BreadthFirst);
+        assert!(config.candidates.randomize);
     }
 
     #[test]

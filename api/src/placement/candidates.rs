@@ -22,7 +22,8 @@ use std::borrow::Cow;
 
 use super::candidates_body;
 
-/// Sent, as `true`, if there may be more candidates than a search looks for without a `limit`.
+/// Sent, as `true`, if there may be more candidates than a search looks for without a `limit`, or than
+/// `--max-allocation-candidates` lets through.
 const CUT_OFF: HeaderName = HeaderName::from_static("ledger-candidates-cut-off");
 
 /// The handler.
@@ -32,6 +33,7 @@ const CUT_OFF: HeaderName = HeaderName::from_static("ledger-candidates-cut-off")
 pub async fn list(app: &App, request: &Request) -> Result<Reply, Failure> {
     let query = asked(&request.query, request.version)?;
     let usage = if explain::is_wanted(request)? { Some(app.usages(request).await?) } else { None };
+    let generation = app.candidates.generation();
     let search = |index: &CandidateIndex| {
         let terms = Terms::of_request(index.state(), request.global_id.as_deref());
         let gives_back = !terms.given_back.is_empty();
@@ -40,8 +42,8 @@ pub async fn list(app: &App, request: &Request) -> Result<Reply, Failure> {
             false => Cow::Borrowed(index),
         };
         let order = HostOrder::new(terms.first, terms.last, terms.ignored);
-        let found =
-            engine::search_in_order(index, &query, &order).map_err(|error| unknown(&error))?;
+        let found = engine::search_with(index, &query, &order, generation)
+            .map_err(|error| unknown(&error))?;
         if found.is_empty() && request.past.is_none() {
             failed_searches::note(app, request, index, &query);
         }

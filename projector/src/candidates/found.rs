@@ -12,8 +12,11 @@ pub type AmountsId = u32;
 #[derive(Clone, Debug, Default)]
 pub struct Found {
     /// Whether all there was to find (up to the limit) was found; false: the search was cut off by
-    /// [`super::MAX_STEPS`], [`super::MAX_CANDIDATES`] or [`super::MAX_FOUND_BYTES`].
+    /// [`super::MAX_STEPS`], [`super::MAX_CANDIDATES`], [`super::MAX_FOUND_BYTES`] or
+    /// [`super::Generation::most`].
     pub complete: bool,
+    /// How many combinations and parts of combinations the search looked at.
+    pub steps: u64,
     /// Providers that the answer has to describe, each once: ascending, or where whole trees are
     /// described tree by tree, in the order of their roots.
     pub summaries: Vec<ProviderId>,

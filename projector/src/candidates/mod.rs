@@ -11,6 +11,7 @@ mod class;
 mod column;
 pub mod explain;
 mod found;
+mod generation;
 mod index;
 mod lines;
 mod order;
@@ -23,10 +24,11 @@ mod trees;
 mod walk;
 
 pub use found::{AmountsId, Candidate, Found};
+pub use generation::{Generation, Strategy};
 pub use index::CandidateIndex;
 pub use order::HostOrder;
 pub use query::{Group, GroupPolicy, NameError, Query, RootTraits, TraitCondition};
-pub use search::{search, search_in_order};
+pub use search::{search, search_in_order, search_with};
 
 /// How many combinations one search looks at in vain before it gives up ([`Found::complete`] is
 /// then false): some requests, such as many groups on as many devices of differing traits, have

@@ -33,6 +33,13 @@ impl HostOrder {
         self.last.contains(host) && !self.first.contains(host)
     }
 
+    /// Those of some hosts in this order that come neither first nor last.
+    pub(super) fn between<'h>(&self, hosts: &'h mut [ProviderId]) -> &'h mut [ProviderId] {
+        let start = hosts.partition_point(|&id| self.first.contains(id));
+        let length = hosts[start..].partition_point(|&id| !self.is_last(id));
+        &mut hosts[start..start + length]
+    }
+
     /// Providers of a set that are hosts themselves, in this order.
     pub(super) fn sorted<'a>(
         &'a self,

@@ -1,6 +1,7 @@
 //! A query with its names looked up: sets and columns instead of words.
 
 use super::class::ClassColumn;
+use super::generation::Generation;
 use super::index::CandidateIndex;
 use super::order::HostOrder;
 use super::query::{Group, GroupPolicy, NameError, Query, TraitCondition};
@@ -24,6 +25,7 @@ pub(super) struct Plan<'a> {
     pub(super) nested_allowed: bool,
     pub(super) limit: usize,
     pub(super) order: HostOrder,
+    pub(super) generation: Generation,
 }
 
 /// One group of a [`Plan`].
@@ -83,6 +85,7 @@ impl<'a> Plan<'a> {
             nested_allowed: query.nested_allowed,
             limit: query.limit.unwrap_or(usize::MAX),
             order: HostOrder::default(),
+            generation: Generation::default(),
         };
         for group in &query.groups {
             match GroupPlan::new(index, group) {
@@ -108,6 +111,7 @@ impl<'a> Plan<'a> {
                 nested_allowed: true,
                 limit: 1,
                 order: HostOrder::default(),
+                generation: Generation::default(),
             };
             super::search::finds_something(&alone)
         })

@@ -53,6 +53,9 @@ impl Problem {
         }
         if self.combinations > 1 {
             self.order(plan);
+            for choice in &self.choices {
+                plan.generation.shuffle(anchor, &mut self.options[choice.options.clone()]);
+            }
         }
         self.combinations < MANY_COMBINATIONS || self.may_be_solved(plan)
     }

@@ -2,6 +2,7 @@
 
 use super::anchors::Anchors;
 use super::found::Found;
+use super::generation::Generation;
 use super::index::CandidateIndex;
 use super::order::HostOrder;
 use super::plan::{Plan, Rule, Stop};
@@ -34,11 +35,25 @@ pub fn search_in_order(
     query: &Query,
     order: &HostOrder,
 ) -> Result<Found, NameError> {
+    search_with(index, query, order, Generation::default())
+}
+
+/// The same, with candidates generated in another way.
+///
+/// # Errors
+/// As [`search`].
+pub fn search_with(
+    index: &CandidateIndex,
+    query: &Query,
+    order: &HostOrder,
+    generation: Generation,
+) -> Result<Found, NameError> {
     let suffixes = query.groups.iter().map(|group| group.suffix.clone()).collect();
     let mut found = Found::new(suffixes);
     match Plan::new(index, query) {
         Ok(mut plan) => {
             plan.order.clone_from(order);
+            plan.generation = generation;
             Search::new(&plan, &mut found).run();
         }
         Err(Stop::Nothing) => {}
@@ -59,6 +74,8 @@ const STEPS_PER_CANDIDATE: u64 = 64;
 
 struct Search<'p, 'f> {
     plan: &'p Plan<'p>,
+    /// The most candidates.
+    limit: usize,
     found: &'f mut Found,
     steps: u64,
     /// Candidates of sharing providers alone: these can be found at several anchors.
@@ -68,7 +85,15 @@ struct Search<'p, 'f> {
 
 impl<'p, 'f> Search<'p, 'f> {
     fn new(plan: &'p Plan<'p>, found: &'f mut Found) -> Self {
-        Self { plan, found, steps: MAX_STEPS, lent: FxHashSet::default(), scratch: Vec::new() }
+        let limit = plan.generation.limit(plan.limit);
+        Self {
+            plan,
+            limit,
+            found,
+            steps: MAX_STEPS,
+            lent: FxHashSet::default(),
+            scratch: Vec::new(),
+        }
     }
 
     fn run(mut self) {
@@ -83,19 +108,25 @@ impl<'p, 'f> Search<'p, 'f> {
                     self.flat(eligible);
                 }
             }
-            _ if self.plan.limit == usize::MAX => self.anchor_by_anchor(),
+            _ if self.plan.generation.is_by_host(self.plan.limit) => self.anchor_by_anchor(),
             _ => self.by_turns(),
+        }
+        let allowed = MAX_STEPS + STEPS_PER_CANDIDATE * self.found.len() as u64;
+        self.found.steps = allowed.saturating_sub(self.steps);
+        // A client that did not ask for fewer is told that there may be more.
+        if self.limit < self.plan.limit && self.found.len() >= self.limit {
+            self.found.complete = false;
         }
         self.describe();
     }
 
     /// One group, neither trees nor sharing: each provider is a candidate or is not.
-    fn flat(&mut self, eligible: &RoaringBitmap) {
+    fn flat(&mut self, eligible: &'p RoaringBitmap) {
         let group = &self.plan.groups[0];
         let amounts = self.found.amounts_id(&group.amounts());
-        let hosts = self.plan.order.sorted(eligible);
+        let hosts = self.in_order(self.plan.order.sorted(eligible));
         let fitting = hosts.filter(|&id| self.plan.allows_root(id) && group.fits(id));
-        for provider in fitting.take(self.plan.limit) {
+        for provider in fitting.take(self.limit) {
             if !group.demands.is_empty() {
                 self.found.push_part(provider, amounts);
             }
@@ -105,16 +136,29 @@ impl<'p, 'f> Search<'p, 'f> {
         }
     }
 
+    /// Hosts as they come, or by chance those that come neither first nor last.
+    fn in_order(
+        &self,
+        hosts: impl Iterator<Item = ProviderId> + 'p,
+    ) -> Box<dyn Iterator<Item = ProviderId> + 'p> {
+        if self.plan.generation.seed.is_none() {
+            return Box::new(hosts);
+        }
+        let mut hosts: Vec<ProviderId> = hosts.collect();
+        self.plan.generation.shuffle(0, self.plan.order.between(&mut hosts));
+        Box::new(hosts.into_iter())
+    }
+
     /// All candidates of one anchor, then of the next.
     fn anchor_by_anchor(&mut self) {
         let mut problem = Problem::default();
-        for anchor in Anchors::new(self.plan) {
+        for anchor in self.in_order(Anchors::new(self.plan)) {
             if !problem.set_up(self.plan, anchor) {
                 continue;
             }
             let mut walk = Walk::new(self.plan, &problem, &[]);
-            while self.advance(&problem, &mut walk) {}
-            if !self.found.complete {
+            while !self.is_done() && self.advance(&problem, &mut walk) {}
+            if self.is_done() {
                 return;
             }
         }
@@ -125,7 +169,7 @@ impl<'p, 'f> Search<'p, 'f> {
     fn by_turns(&mut self) {
         let mut last = Vec::new();
         let plan = self.plan;
-        let others = Anchors::new(plan).filter(|&anchor| {
+        let others = self.in_order(Anchors::new(plan)).filter(|&anchor| {
             let is_last = plan.order.is_last(anchor);
             if is_last {
                 last.push(anchor);
@@ -175,7 +219,7 @@ impl<'p, 'f> Search<'p, 'f> {
     }
 
     fn is_done(&self) -> bool {
-        self.found.len() >= self.plan.limit || !self.found.complete
+        self.found.len() >= self.limit || !self.found.complete
     }
 
     /// Whether the candidates found are as many as one search may find.

@@ -2,7 +2,10 @@
 
 use crate::world::{World, query, strings};
 use ledger::amounts::Inventory;
-use projector::candidates::{CandidateIndex, GroupPolicy, MAX_FOUND_BYTES, search};
+use projector::candidates::{
+    CandidateIndex, Generation, GroupPolicy, HostOrder, MAX_FOUND_BYTES, Query, Strategy, search,
+    search_with,
+};
 use std::collections::BTreeMap;
 use std::time::Instant;
 
@@ -38,6 +41,20 @@ fn combinations_that_cannot_fit_are_not_built() {
     println!("8 groups on 8 devices took {:?}", begun.elapsed());
     // Complete: it did not run out of the steps that a search may take.
     assert_eq!((found.len(), found.complete), (5, true));
+    // Eight choices lead to the first candidate, 36 looks at an option with those that are taken left
+    // out; the next ones differ in the last few choices.
+    assert!(found.steps < 200, "{} steps", found.steps);
+    let asked_for = |most: usize| {
+        let generation = Generation { most: Some(most), ..Default::default() };
+        let whole = Query { limit: None, ..asked.clone() };
+        search_with(&world.index, &whole, &HostOrder::default(), generation).expect("names exist")
+    };
+    // Steps grow with the candidates and not with the 8^8 combinations.
+    for most in [1_000, 10_000] {
+        let found = asked_for(most);
+        assert_eq!((found.len(), found.complete), (most, false));
+        assert!(found.steps < 40 * most as u64, "{} steps for {most}", found.steps);
+    }
     asked.limit = None;
     assert_eq!(world.count(&asked), 40320);
     // With 16 of each there are 16^16 combinations, and the first that fits is far behind the
@@ -168,4 +185,90 @@ fn the_same_state_gives_the_same_order() {
         let again = search(&rebuilt, &asked).expect("names exist");
         assert_eq!(world.spell(&again), first);
     }
+}
+
+/// The roots of an answer's candidates, and how many each has, in the order of their first one.
+fn per_root(world: &World, query: &Query, generation: Generation) -> Vec<usize> {
+    let found = search_with(&world.index, query, &HostOrder::default(), generation);
+    let mut counts: Vec<(u32, usize)> = Vec::new();
+    for candidate in found.expect("names exist").candidates() {
+        let (provider, _) = candidate.parts()[0];
+        let root = world.state.provider_row(provider).expect("a row").root;
+        match counts.iter_mut().find(|(known, _)| *known == root) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((root, 1)),
+        }
+    }
+    counts.into_iter().map(|(_, count)| count).collect()
+}
+
+/// Case D10 (Launchpad 2070257), with what Placement 16.0.0 answers.
+#[test]
+fn a_cap_is_of_the_first_hosts_or_spread_over_all() {
+    let mut world = trees(3, 4);
+    world.commit();
+    let mut asked = units(2);
+    asked.group_policy = GroupPolicy::Isolate;
+    let capped = |strategy| Generation { most: Some(4), strategy, seed: None };
+    assert_eq!(per_root(&world, &asked, Generation::default()), [12, 12, 12]);
+    assert_eq!(per_root(&world, &asked, capped(Strategy::DepthFirst)), [4]);
+    assert_eq!(per_root(&world, &asked, capped(Strategy::BreadthFirst)), [2, 1, 1]);
+    // A query's own limit is spread over hosts, as long as it is the one that cuts.
+    asked.limit = Some(4);
+    assert_eq!(per_root(&world, &asked, capped(Strategy::DepthFirst)), [2, 1, 1]);
+    asked.limit = Some(5);
+    assert_eq!(per_root(&world, &asked, capped(Strategy::DepthFirst)), [4]);
+    assert_eq!(per_root(&world, &asked, capped(Strategy::BreadthFirst)), [2, 1, 1]);
+}
+
+/// By chance means another order, of the same candidates.
+#[test]
+fn a_seed_changes_the_order_and_nothing_else() {
+    let mut world = trees(3, 4);
+    world.commit();
+    let mut asked = units(2);
+    asked.group_policy = GroupPolicy::Isolate;
+    let all = |seed| {
+        let generation = Generation { seed, ..Default::default() };
+        let found = search_with(&world.index, &asked, &HostOrder::default(), generation);
+        let found = found.expect("names exist");
+        assert!(found.complete);
+        found.candidates().map(|candidate| candidate.parts().to_vec()).collect::<Vec<_>>()
+    };
+    let sorted = |seed| {
+        let mut all = all(seed);
+        all.sort_unstable();
+        all
+    };
+    assert_eq!(all(Some(7)), all(Some(7)), "the same seed, the same order");
+    let firsts: BTreeMap<_, _> = (0..40).map(|seed| (all(Some(seed))[0].clone(), seed)).collect();
+    assert!(firsts.len() > 6, "{} of 36 candidates came first", firsts.len());
+    for seed in 0..5 {
+        assert_eq!(sorted(Some(seed)), sorted(None));
+    }
+}
+
+/// What comes first and last stays there, whatever is drawn between.
+#[test]
+fn a_seed_leaves_first_and_last_hosts_where_they_are() {
+    let mut world = World::new();
+    for number in 0..8 {
+        let name = format!("h{number}");
+        world.provider(&name, None);
+        world.has(&name, &[("VCPU", 8)]);
+    }
+    world.commit();
+    let id = |name: &str| world.state.provider_id(crate::world::uuid(name)).expect("a provider");
+    let order = HostOrder::new([id("h6")], [id("h1"), id("h2")], [id("h3")]);
+    let asked = query(&[("", "VCPU:1")]);
+    let mut seconds = std::collections::BTreeSet::new();
+    for seed in 0..40 {
+        let generation = Generation { seed: Some(seed), ..Default::default() };
+        let found = search_with(&world.index, &asked, &order, generation).expect("names exist");
+        let hosts: Vec<_> = found.candidates().map(|candidate| candidate.parts()[0].0).collect();
+        assert_eq!((hosts.len(), hosts[0]), (7, id("h6")));
+        assert_eq!(hosts[5..], [id("h1"), id("h2")]);
+        seconds.insert(hosts[1]);
+    }
+    assert_eq!(seconds.len(), 4, "each of the others comes next at times");
 }

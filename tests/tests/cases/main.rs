@@ -18,6 +18,7 @@ mod readers;
 mod refusals;
 mod repeats;
 mod same_host;
+mod search_limits;
 mod searches;
 mod trees;
 mod usages;
