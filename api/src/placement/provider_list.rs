@@ -16,24 +16,28 @@ use crate::query::resources::Amount;
 /// 400 for traits and classes that do not exist.
 pub fn matching<'a>(view: &'a State, filters: &Filters) -> Result<Vec<&'a Arc<Provider>>, Failure> {
     let mut found = start(view, filters);
-    if filters.in_tree.is_some() && found.is_empty() {
+    if filters.in_tree.as_ref().is_some_and(|text| lookup::provider(view, text).is_none()) {
         return Ok(found);
     }
-    for list in &filters.traits.required {
-        let any = trait_ids(view, list)?;
-        found.retain(|provider| any.iter().any(|id| provider.has_trait(*id)));
-        if found.is_empty() && unnamed(filters) {
-            return Ok(found);
-        }
+    let lists: Vec<_> = filters
+        .traits
+        .required
+        .iter()
+        .map(|list| trait_ids(view, list))
+        .collect::<Result<_, _>>()?;
+    let with_traits =
+        |provider: &Provider| lists.iter().all(|any| any.iter().any(|id| provider.has_trait(*id)));
+    if !lists.is_empty() && retain(view, &mut found, with_traits) == Left::Nowhere {
+        return Ok(found);
     }
     let forbidden = trait_ids(view, &filters.traits.forbidden)?;
     found.retain(|provider| !forbidden.iter().any(|id| provider.has_trait(*id)));
-    for list in &filters.aggregates.required {
-        let any = aggregate_ids(view, list);
-        found.retain(|provider| any.iter().any(|id| provider.is_in(*id)));
-        if found.is_empty() && unnamed(filters) {
-            return Ok(found);
-        }
+    let lists: Vec<_> =
+        filters.aggregates.required.iter().map(|list| aggregate_ids(view, list)).collect();
+    let in_aggregates =
+        |provider: &Provider| lists.iter().all(|any| any.iter().any(|id| provider.is_in(*id)));
+    if !lists.is_empty() && retain(view, &mut found, in_aggregates) == Left::Nowhere {
+        return Ok(found);
     }
     let forbidden = aggregate_ids(view, &filters.aggregates.forbidden);
     found.retain(|provider| !forbidden.iter().any(|id| provider.is_in(*id)));
@@ -42,10 +46,24 @@ pub fn matching<'a>(view: &'a State, filters: &Filters) -> Result<Vec<&'a Arc<Pr
     Ok(found)
 }
 
-/// Whether no filter names one provider: then the list can be empty because of a trait or an
-/// aggregate only.
-fn unnamed(filters: &Filters) -> bool {
-    filters.name.is_none() && filters.uuid.is_none()
+/// Whether a condition ends the work.
+#[derive(PartialEq)]
+enum Left {
+    /// Some provider satisfies it, if perhaps none of those that were found before.
+    Somewhere,
+    /// No provider at all does.
+    Nowhere,
+}
+
+/// Keeps those that satisfy a condition.
+fn retain(
+    view: &State,
+    found: &mut Vec<&Arc<Provider>>,
+    satisfies: impl Fn(&Provider) -> bool,
+) -> Left {
+    found.retain(|provider| satisfies(provider));
+    let somewhere = !found.is_empty() || view.providers().any(|(_, row)| satisfies(row));
+    if somewhere { Left::Somewhere } else { Left::Nowhere }
 }
 
 /// The providers that the cheap filters leave.

@@ -21,8 +21,6 @@ pub struct Group {
     pub aggregates: Aggregates,
     /// Any provider of the tree that is to serve it.
     pub in_tree: Option<String>,
-    member_of: Vec<String>,
-    required: Vec<String>,
 }
 
 /// A whole query.
@@ -67,10 +65,6 @@ pub fn parse(text: &str, version: Version) -> Result<Candidates, Failure> {
             "The \"group_policy\" parameter is required when specifying more than one \"resources{N}\" parameter.",
         ));
     }
-    for group in &mut parsed.groups {
-        group.member_of = Vec::new();
-        group.required = Vec::new();
-    }
     Ok(parsed)
 }
 
@@ -88,16 +82,18 @@ fn groups(query: &Query, version: Version) -> Result<Vec<Group>, Failure> {
         };
         match parameter {
             "resources" => group.resources = resources::parse(value)?,
-            "required" => group.required.push(value.to_owned()),
-            "member_of" => group.member_of.push(value.to_owned()),
-            _ => group.in_tree = Some(in_tree(value)?),
+            // All values of a parameter at the first of them, as Placement: of several faults in a
+            // query that one is told which comes first.
+            "required" if group.traits.is_empty() => {
+                group.traits = required::parse(query.all(key), version)?;
+            }
+            "member_of" if group.aggregates.is_empty() => {
+                let values: Vec<&str> = query.all(key).collect();
+                group.aggregates = member_of::parse(&values, key, version)?;
+            }
+            "in_tree" => group.in_tree = Some(in_tree(value)?),
+            _ => {}
         }
-    }
-    for group in &mut groups {
-        group.traits = required::parse(group.required.iter().map(String::as_str), version)?;
-        let values: Vec<&str> = group.member_of.iter().map(String::as_str).collect();
-        group.aggregates =
-            member_of::parse(&values, &format!("member_of{}", group.suffix), version)?;
     }
     Ok(groups)
 }

@@ -67,8 +67,8 @@ fn listed() -> Value {
                         "resource_provider": {
                             "type": "object",
                             "properties": {"uuid": {"type": "string", "format": "uuid"}},
-                            "required": ["uuid"],
                             "additionalProperties": false,
+                            "required": ["uuid"],
                         },
                         "resources": resources(),
                     },
@@ -96,7 +96,14 @@ fn by_provider() -> Value {
         },
         "additionalProperties": false,
     });
-    with_owner(schema)
+    let mut schema = with_owner(schema);
+    // The order of keywords says which of two violations is told.
+    if let Some(keywords) = schema.as_object_mut()
+        && let Some(required) = keywords.shift_remove("required")
+    {
+        keywords.insert("required".to_owned(), required);
+    }
+    schema
 }
 
 fn with_owner(mut schema: Value) -> Value {

@@ -219,3 +219,74 @@ fn methods_are_listed_in_placements_order() {
         server.send("PATCH", &format!("/resource_providers/{}", provider(1)), &[NEWEST], b"");
     assert_eq!((told.status, told.header("allow")), (405, Some("GET, DELETE, PUT")));
 }
+
+#[test]
+fn the_first_fault_in_a_query_is_told() {
+    let server = Server::start();
+    make(&server, 1);
+    let ask = |query: &str| {
+        let told = server.send("GET", query, &[NEWEST], b"");
+        (told.status, body(&told))
+    };
+    let (status, told) = ask("/allocation_candidates?required=HW_CPU_X86_VMX,&resources=VCPU");
+    assert!(status == 400 && told.contains("Got an empty trait in: HW_CPU_X86_VMX,"), "{told}");
+    let (status, told) = ask("/allocation_candidates?resources=VCPU&required=HW_CPU_X86_VMX,");
+    assert!(status == 400 && told.contains("Got: VCPU."), "{told}");
+    // An aggregate that nobody is in ends the work before the class is looked up, whatever uuid is asked for.
+    let aggregate = provider(7);
+    let listed = ask(&format!(
+        "/resource_providers?uuid={}&member_of={aggregate}&resources=CUSTOM_NO:1",
+        provider(1)
+    ));
+    assert_eq!(listed, (200, "{\"resource_providers\":[]}".to_owned()));
+    let (status, told) =
+        ask(&format!("/resource_providers?uuid={aggregate}&resources=CUSTOM_NO:1"));
+    assert!(status == 400 && told.contains("No such resource class CUSTOM_NO."), "{told}");
+}
+
+#[test]
+fn of_two_violations_the_one_that_the_schema_names_first_is_told() {
+    let server = Server::start();
+    let allocation =
+        json!({"allocations": {}, "user_id": "u", "PROJECT_ID": "p", "consumer_generation": null});
+    let path = format!("/allocations/{}", provider(4));
+    let version = "OpenStack-API-Version: placement 1.36";
+    let told = server.json("PUT", &path, &[version], &allocation);
+    assert!(
+        body(&told).contains("Additional properties are not allowed ('PROJECT_ID' was unexpected)"),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn an_amount_beyond_every_limit_is_a_conflict() {
+    let server = Server::start();
+    make(&server, 1);
+    let put = |amount: f64| {
+        let told = server.json(
+            "PUT",
+            &format!("/allocations/{}", provider(4)),
+            &[NEWEST],
+            &json!({
+                "allocations": {provider(1): {"resources": {"VCPU": amount}}},
+                "project_id": "p", "user_id": "u", "consumer_generation": null, "consumer_type": "INSTANCE",
+            }),
+        );
+        (told.status, told.error()["detail"].to_string())
+    };
+    let (status, told) = put(1e20);
+    assert!(status == 409 && told.contains("Inventory for 'VCPU' on resource provider"), "{told}");
+    let inventory =
+        json!({"resource_class": "VCPU", "total": 2_147_483_647, "allocation_ratio": 1e9});
+    let path = format!("/resource_providers/{}/inventories", provider(1));
+    assert_eq!(server.json("POST", &path, &[NEWEST], &inventory).status, 201);
+    for amount in [2_147_483_648.0, 1e20] {
+        let (status, told) = put(amount);
+        assert!(status == 409 && told.contains("would violate inventory constraints"), "{told}");
+    }
+    assert_eq!(
+        server.send("DELETE", &format!("{path}/vcpu"), &[NEWEST], b"").error()["detail"],
+        "The resource could not be found.\n\n No inventory of class vcpu found for delete: No such resource class \
+         vcpu.  "
+    );
+}

@@ -63,6 +63,7 @@ fn changes(
             Ok(vec![written(state, row, class, Some(*inventory))])
         }
         InventoryChange::Delete(class) => {
+            known_class(state, class)?;
             if before(state, row, class).is_none() {
                 return Err(Cause::InventoryNotFound { class: class.clone() }.into());
             }

@@ -62,12 +62,12 @@ pub(crate) fn resolve(state: &State, holding: &Holding) -> Result<Allocations, C
                 .classes()
                 .id(class)
                 .ok_or_else(|| Cause::ClassNotFound { class: class.clone() })?;
-            if amount == 0 || amount > limits::AMOUNT {
-                return Err(malformed(format!(
-                    "{amount} of {class} is not between 1 and {}",
-                    limits::AMOUNT
-                )));
+            if amount == 0 {
+                return Err(malformed(format!("0 of {class} is no amount")));
             }
+            // More than any `max_unit` can allow is refused as such, once the inventory is looked at. Cut
+            // off, it stays so and a sum of two amounts still fits.
+            let amount = amount.min(limits::AMOUNT + 1);
             found.push(Allocation { provider, class: id, amount });
         }
     }
