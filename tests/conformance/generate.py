@@ -44,6 +44,7 @@ class Generator:
         self.traits = TRAITS[:3] + [f"CUSTOM_T{self.tag}_{n}" for n in range(3)]
         self.classes = CLASSES + [f"CUSTOM_C{self.tag}_{n}" for n in range(2)]
         self.known = set(self.providers + self.consumers + self.aggregates)
+        self.diverged = False  # set when the two servers are no longer in one state
         self.made = set()  # paths of what the round has to remove
         self.generations = {}
         self.consumer_generations = {}
@@ -75,7 +76,8 @@ class Generator:
                 body = {"resource_provider_generation": 0, "inventories": inventories}
                 yield self.request("PUT", f"/resource_providers/{provider}/inventories", body, 39, clean=True)
         for _ in range(60):
-            yield self.random_request()
+            if not self.diverged:
+                yield self.random_request()
         yield from self.clean_up()
 
     def clean_up(self):

@@ -91,7 +91,7 @@ fn markup(failure: &Failure, escape: impl Fn(&str) -> String) -> String {
              (content of type {subject}. <br /><br />\n{message}"
         ),
         StatusCode::UNSUPPORTED_MEDIA_TYPE => format!(
-            "The request media type {subject} is not supported by this server. <br /><br />\n{message}"
+            "The request media type {subject} is not supported by this server.\n<br /><br />\n{message}"
         ),
         status => format!("{}<br /><br />\n{message}\n\n", opening(status)),
     }
@@ -273,6 +273,10 @@ mod tests {
             "The request media type text/plain; q=1 is not supported by this server. \n\n \
              The media type text/plain is not supported, use application/json"
         );
+        let unsupported = Failure::unsupported_media_type(Some("text/plain"), "text/plain");
+        assert!(text(&unsupported, ErrorForm::Html).1.contains(
+            "  The request media type text/plain is not supported by this server.\n<br /><br />\nThe media type"
+        ));
     }
 
     #[test]

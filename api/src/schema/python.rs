@@ -25,10 +25,12 @@ pub fn repr_str(value: &str) -> String {
 #[must_use]
 pub fn repr_float(number: f64) -> String {
     let text = format!("{number:?}");
-    match text.split_once('e') {
-        Some((digits, exponent)) if !exponent.starts_with('-') => format!("{digits}e+{exponent}"),
-        _ => text,
-    }
+    let Some((digits, exponent)) = text.split_once('e') else { return text };
+    let (sign, exponent) = match exponent.strip_prefix('-') {
+        Some(exponent) => ('-', exponent),
+        None => ('+', exponent),
+    };
+    format!("{digits}e{sign}{exponent:0>2}")
 }
 
 /// A whole number as Python's `int` reads one: blanks around it, a sign, and single underscores between
@@ -122,6 +124,7 @@ mod tests {
         );
         assert_eq!(repr_str("a'b\"c\n\u{1}☃"), r#"'a\'b"c\n\x01☃'"#);
         assert_eq!(repr_float(3.40282e38), "3.40282e+38");
+        assert_eq!(repr_float(1e-5), "1e-05");
     }
 
     #[test]

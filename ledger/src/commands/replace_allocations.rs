@@ -90,6 +90,12 @@ pub(super) fn plain_writes(
         }
         check_generation(state, write)?;
     }
+    // An unknown provider is told before any unknown class, whichever consumer names it.
+    for provider in consumers.iter().flat_map(|write| write.allocations.keys()) {
+        if state.provider_id(*provider).is_none() {
+            return Err(Cause::ProviderNotFound { provider: *provider }.into());
+        }
+    }
     let mut writes = Vec::with_capacity(consumers.len());
     for write in consumers {
         let row = state.consumer(write.consumer);
