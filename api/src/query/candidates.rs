@@ -45,7 +45,7 @@ pub struct Candidates {
 pub fn parse(text: &str, version: Version) -> Result<Candidates, Failure> {
     let query = Query::parse(text)?;
     schema::check_query(&query.to_object(), schema::candidates::LIST.at(version))?;
-    let mut parsed = Candidates {
+    let parsed = Candidates {
         groups: groups(&query, version)?,
         isolate: query.first("group_policy") == Some("isolate"),
         limit: limit(&query)?,
