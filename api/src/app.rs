@@ -318,6 +318,7 @@ fn unavailable(error: &ledger::SubmitError) -> Failure {
     let failure = Failure::busy(error.to_string());
     match error {
         ledger::SubmitError::OutcomeUnknown => failure.code(OUTCOME_UNKNOWN),
+        ledger::SubmitError::ReadOnly(why) => failure.field("cause", why.cause.name()),
         _ => failure,
     }
 }

@@ -6,6 +6,7 @@ use std::fmt::Write;
 use http::request::Parts;
 use http::{Method, StatusCode};
 use ledger::panics;
+use ledger::{Health, UnwritableCause};
 use projector::ViewHealth;
 use projector::buckets::{Buckets, BucketsStatus};
 use projector::publisher::{Publisher, PublisherStatus};
@@ -50,7 +51,7 @@ fn ready(app: &App) -> Reply {
     let health = app.ledger.health();
     let followers = lag::followers(app);
     let unready = followers.iter().find_map(|follower| follower.unready.clone());
-    let reason = health.read_only.or(unready);
+    let reason = health.read_only.as_ref().map(ToString::to_string).or(unready);
     let ready = reason.is_none();
     let body = json!({
         "ready": ready,
@@ -60,6 +61,7 @@ fn ready(app: &App) -> Reply {
         "lag": followers.iter().map(lagging).collect::<Value>(),
         "sequence": health.durable,
         "queued": health.queued,
+        "store": store(&health),
         "views": app.projections.health().iter().map(view).collect::<Vec<_>>(),
         "publisher": app.publisher.as_ref().map(|publisher| nats(&publisher.status())),
         "buckets": app.buckets.as_ref().map(|buckets| written(&buckets.status())),
@@ -67,6 +69,15 @@ fn ready(app: &App) -> Reply {
     });
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     Reply::bytes(body.to_string()).status(status)
+}
+
+fn store(health: &Health) -> Value {
+    json!({
+        "read_only": health.read_only.as_ref().map(|why| why.cause.name()),
+        "free_bytes": health.free_bytes,
+        "min_free_bytes": health.min_free_bytes,
+        "background_errors": health.background_errors,
+    })
 }
 
 fn clock(jumps: Jumps) -> Value {
@@ -154,6 +165,7 @@ fn general(app: &App) -> String {
     gauge(&mut out, "allocd_ledger_sequence", "The last durable sequence.", health.durable);
     gauge(&mut out, "allocd_ledger_queued", "Submissions waiting to be decided.", health.queued);
     gauge(&mut out, "allocd_ledger_read_only", "1 if no commands are taken.", read_only);
+    store_metrics(&mut out, &health);
     gauge(&mut out, "allocd_ledger_commits", "Commits to disk since the start.", health.batches);
     let nanos = health.last_commit_nanos;
     gauge(
@@ -224,6 +236,23 @@ fn general(app: &App) -> String {
         let _ = writeln!(out, "allocd_refusals_total{{cause=\"{cause}\"}} {count}");
     }
     out
+}
+
+/// How the disk is.
+fn store_metrics(out: &mut String, health: &Health) {
+    const NAME: &str = "allocd_store_read_only";
+    let _ = writeln!(out, "# HELP {NAME} 1 if no commands are taken for this cause.");
+    let _ = writeln!(out, "# TYPE {NAME} gauge");
+    for cause in UnwritableCause::ALL {
+        let value = u64::from(health.read_only.as_ref().is_some_and(|why| why.cause == cause));
+        let _ = writeln!(out, "{NAME}{{cause=\"{}\"}} {value}", cause.name());
+    }
+    let (free, least) = (health.free_bytes, health.min_free_bytes);
+    gauge(out, "allocd_store_free_bytes", "Bytes free on the ledger's file system.", free);
+    gauge(out, "allocd_store_min_free_bytes", "Bytes that must be free for writes.", least);
+    const ERRORS: &str = "allocd_store_background_errors_total";
+    let _ = writeln!(out, "# HELP {ERRORS} What RocksDB's own threads could not do.");
+    let _ = writeln!(out, "# TYPE {ERRORS} counter\n{ERRORS} {}", health.background_errors);
 }
 
 /// Requests by NATS that were not carried out.

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use ledger::time::Clock;
-use ledger::{Ledger, Options};
+use ledger::{FreeSpace, Ledger, Options};
 use projector::Projections;
 use projector::buckets::{Buckets, BucketsOptions};
 use projector::publisher::{Publisher, PublisherOptions};
@@ -127,6 +127,7 @@ async fn open(config: &Config, clock: Arc<SystemClock>) -> Result<Ledger, Failed
     let options = Options {
         owner: owner(config),
         accept_lost_tail: config.accept_lost_tail,
+        free_space: config.min_free_bytes.map_or(Options::default().free_space, FreeSpace::Bytes),
         ..Options::default()
     };
     let opened = tokio::task::spawn_blocking(move || Ledger::open(&dir, options, clock, seed));

@@ -12,6 +12,9 @@ pub const BATCH_BYTES: usize = 768 * 1024;
 /// [`REJECTED_BYTES`] or [`SUPPRESSED_BYTES`], a header with a request id, a command id and its
 /// project, and a private part with a user, a project and an address, each at its longest.
 pub const NOTE_BYTES: usize = 12 * 1024;
+/// Bytes that must be free on a ledger's file system unless the operator says otherwise: RocksDB's
+/// memtables, a write-ahead log and one compaction of what they become must find room.
+pub const FREE_BYTES: u64 = 256 * 1024 * 1024;
 /// Commands of one submitted list.
 pub const LIST_COMMANDS: usize = 10_000;
 /// Submissions waiting for the writer; one more is answered "queue full".

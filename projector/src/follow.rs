@@ -301,7 +301,7 @@ mod tests {
     #[test]
     fn j17_a_view_stops_at_a_poison_event_and_passes_over_it_only_on_record() {
         let dir = tempfile::tempdir().expect("a directory");
-        let options = Options { min_free_bytes: 0, ..Options::default() };
+        let options = Options { free_space: ledger::FreeSpace::Bytes(0), ..Options::default() };
         let ledger = Ledger::open(dir.path(), options, Arc::new(Still), [7; 16]).expect("a ledger");
         let (fragile, usage) = (Shared::<Fragile>::new(), Shared::<UsageView>::new());
         let wake = Arc::new(Notify::new());

@@ -16,6 +16,7 @@ pub mod certificates;
 pub mod claims;
 pub mod clock;
 pub mod credentials;
+pub mod failing_disk;
 pub mod garble;
 pub mod http;
 pub mod load;

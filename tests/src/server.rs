@@ -25,6 +25,7 @@ const TRIES: usize = 5;
 pub struct Server {
     process: Option<Process>,
     folder: TempDir,
+    data: PathBuf,
     port: u16,
     arguments: Vec<String>,
     environment: Vec<(String, String)>,
@@ -38,12 +39,27 @@ impl Server {
 
     /// The same with further arguments and environment variables.
     pub fn with(arguments: &[&str], environment: &[(&str, &str)]) -> Server {
-        let folder =
-            tempfile::Builder::new().prefix("allocd-").tempdir().expect("a folder can be made");
-        fs::create_dir(folder.path().join("data")).expect("a folder can be made");
+        let folder = folder();
+        let data = folder.path().join("data");
+        Server::begin(folder, data, arguments, environment)
+    }
+
+    /// The same with its ledger in a folder of the test's, which is made.
+    pub fn on(data: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Server {
+        Server::begin(folder(), data.to_owned(), arguments, environment)
+    }
+
+    fn begin(
+        folder: TempDir,
+        data: PathBuf,
+        arguments: &[&str],
+        environment: &[(&str, &str)],
+    ) -> Server {
+        fs::create_dir(&data).expect("a folder can be made");
         let mut server = Server {
             process: None,
             folder,
+            data,
             port: free_port(),
             arguments: arguments.iter().map(|&word| word.to_owned()).collect(),
             environment: environment
@@ -144,7 +160,7 @@ impl Server {
 
     /// Its ledger's folder.
     pub fn data_dir(&self) -> PathBuf {
-        self.folder.path().join("data")
+        self.data.clone()
     }
 
     /// A client of its own connections, an administrator.
@@ -162,6 +178,10 @@ impl Server {
     pub fn log_tail(&self) -> String {
         self.process.as_ref().map(Process::log_tail).unwrap_or_default()
     }
+}
+
+fn folder() -> TempDir {
+    tempfile::Builder::new().prefix("allocd-").tempdir().expect("a folder can be made")
 }
 
 /// `replay verify` on a ledger's folder: panics with its words if it finds a fault.

@@ -78,6 +78,10 @@ pub struct ServeArgs {
     /// How many connections are served at a time; more have to wait [default: 4096]
     #[arg(long, value_name = "N", env = "ALLOCD_MAX_CONNECTIONS")]
     pub max_connections: Option<usize>,
+    /// Refuse commands while less than this is free on the file system of the data; 0: never
+    /// [default: 268435456, or an eighth of the file system if that is less]
+    #[arg(long, value_name = "BYTES", env = "ALLOCD_MIN_FREE_BYTES")]
+    pub min_free_bytes: Option<u64>,
     /// A move that stays open, without a destination, for longer than this is listed as an orphan,
     /// logged and counted [default: 3600]
     #[arg(long, value_name = "SECONDS", env = "ALLOCD_OPEN_MOVE_BOUND")]

@@ -40,6 +40,7 @@ pub struct File {
     pub cors_allowed_origin: Option<String>,
     pub cors_allow_headers: Option<String>,
     pub max_connections: Option<usize>,
+    pub min_free_bytes: Option<u64>,
     pub open_move_bound: Option<u32>,
     pub same_host_moves: Option<SameHostMoves>,
     #[serde(alias = "max_allocation_candidates")]

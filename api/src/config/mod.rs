@@ -99,6 +99,8 @@ pub struct Config {
     /// Start although acknowledged events are gone. No variable and no file sets it: it is meant for
     /// one start.
     pub accept_lost_tail: bool,
+    /// Bytes that must be free for writes to be taken; none: the ledger's own bound.
+    pub min_free_bytes: Option<u64>,
     /// Seconds that a move may stay open before it is a finding.
     pub open_move_bound: u32,
     /// What counts while a move by plain Placement calls has both sides on one provider.
@@ -141,6 +143,7 @@ impl Config {
             cors_allow_headers: args.cors_allow_headers.or(file.cors_allow_headers),
             max_connections: connections.max(1),
             accept_lost_tail: args.accept_lost_tail,
+            min_free_bytes: args.min_free_bytes.or(file.min_free_bytes),
             open_move_bound: args
                 .open_move_bound
                 .or(file.open_move_bound)

@@ -99,6 +99,15 @@ impl LogError {
     }
 }
 
+/// What an engine noticed by itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Faults {
+    /// What its own threads could not do, since it was opened.
+    pub background_errors: u64,
+    /// A file that it needs and that is gone.
+    pub missing: Option<String>,
+}
+
 /// The writing side of a log. One thread has it.
 pub trait Log: Send {
     /// The end of the log.
@@ -107,10 +116,12 @@ pub trait Log: Send {
     /// Appends a batch durably if the log ends at `expected`.
     fn append(&mut self, batch: &Batch, expected: Head) -> Appended;
 
-    /// Opens the log again after an unknown outcome and makes durable what is found there.
+    /// Opens the log again after an unknown outcome and makes durable what is found there. Nothing
+    /// is made where no log is.
     ///
     /// # Errors
-    /// [`LogError`] if it cannot be opened; the process should end then.
+    /// [`LogError`] if it cannot be opened. Its reading sides go on as far as they can, and it may
+    /// be tried again.
     fn reopen(&mut self) -> Result<(), LogError>;
 
     /// Lets go of what the engine holds, so that the log can be opened again, here or elsewhere.
@@ -148,6 +159,11 @@ pub trait LogReader: Send + Sync {
     /// # Errors
     /// [`LogError`] if it is unreadable.
     fn private(&self, sequence: u64) -> Result<Option<Private>, LogError>;
+
+    /// What the engine noticed by itself, and did not mend.
+    fn faults(&self) -> Faults {
+        Faults::default()
+    }
 
     /// Sequences after `after` that concern `key`, ascending, at most `limit`.
     ///

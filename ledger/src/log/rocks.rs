@@ -22,6 +22,7 @@ use rocksdb::{
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 pub(super) const RECORDS: &str = "records";
 pub(super) const PRIVATE: &str = "private";
@@ -39,6 +40,8 @@ const METADATA_BLOCK: usize = 4 * 1024;
 /// About the size of the index's first level after the files that were just flushed: few times as
 /// much as those are together, so that each merge rewrites little that did not change.
 const INDEX_BASE: u64 = 4 * memory::WRITE_BUFFER as u64 * 2;
+/// How long a read of one page of records may take at most, on a disk that fails.
+const LONGEST_READ: Duration = Duration::from_secs(10);
 
 /// The log on RocksDB.
 pub struct RocksLog {
@@ -59,6 +62,20 @@ impl RocksLog {
         let db = open_durable(&path)?;
         let head = head_of(&db)?;
         Ok(Self { path, db: Arc::new(RwLock::new(Some(Arc::new(db)))), head })
+    }
+
+    /// Closes the database. A read that is under way holds it open, and with it its lock.
+    fn release(&self) -> Result<(), LogError> {
+        let Some(db) = self.db.write().take() else { return Ok(()) };
+        let until = Instant::now() + LONGEST_READ;
+        while Arc::strong_count(&db) > 1 && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        match Arc::try_unwrap(db) {
+            Ok(db) => drop(db),
+            Err(_) => return Err(LogError::Engine("a read of the log does not end".into())),
+        }
+        Ok(())
     }
 
     fn write(&self, batch: &Batch, head: Head) -> Result<(), LogError> {
@@ -110,19 +127,33 @@ impl Log for RocksLog {
             }
             Err(error) => {
                 // No fsync is tried again on this handle: the kernel may have dropped the pages
-                // and say "fine" the second time.
-                *self.db.write() = None;
+                // and say "fine" the second time. Opening the log again closes it.
                 Appended::Unknown(error.to_string())
             }
         }
     }
 
     fn reopen(&mut self) -> Result<(), LogError> {
-        *self.db.write() = None;
-        let db = open_durable(&self.path)?;
-        self.head = head_of(&db)?;
-        *self.db.write() = Some(Arc::new(db));
-        Ok(())
+        self.release()?;
+        match reopen_durable(&self.path) {
+            Ok((db, head)) => {
+                self.head = head;
+                *self.db.write() = Some(Arc::new(db));
+                Ok(())
+            }
+            Err(error) => {
+                // Reads go on where the files can be read.
+                let mut options = options();
+                options.create_if_missing(false);
+                let read =
+                    DB::open_cf_descriptors_read_only(&options, &self.path, families(), false);
+                let read = read.inspect_err(|error| {
+                    tracing::warn!(%error, "the log cannot be opened for reading either");
+                });
+                *self.db.write() = read.ok().map(Arc::new);
+                Err(error)
+            }
+        }
     }
 
     fn close(&mut self) {
@@ -164,7 +195,22 @@ fn make_durable_directory(path: &Path) -> std::io::Result<()> {
 fn open_durable(path: &Path) -> Result<DB, LogError> {
     make_durable_directory(path)
         .map_err(|error| LogError::Engine(format!("{}: {error}", path.display())))?;
-    let db = DB::open_cf_descriptors(&options(), path, families()).map_err(engine)?;
+    open_with(&options(), path)
+}
+
+/// The same for a log that was there: where it is gone, as with a volume that is not mounted, none
+/// is made.
+fn reopen_durable(path: &Path) -> Result<(DB, Head), LogError> {
+    let mut options = options();
+    options.create_if_missing(false);
+    options.create_missing_column_families(false);
+    let db = open_with(&options, path)?;
+    let head = head_of(&db)?;
+    Ok((db, head))
+}
+
+fn open_with(options: &Options, path: &Path) -> Result<DB, LogError> {
+    let db = DB::open_cf_descriptors(options, path, families()).map_err(engine)?;
     // What was recovered from the write-ahead log goes to synced table files.
     for name in FAMILIES {
         if let Some(family) = db.cf_handle(name) {

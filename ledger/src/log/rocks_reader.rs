@@ -3,10 +3,11 @@
 
 use super::index::IndexKey;
 use super::rocks::{FAMILIES, HEAD, INDEX, META, PRIVATE, RECORDS, families, options, rocks_path};
-use super::{Head, LogError, LogReader, READ_BYTES};
+use super::{Faults, Head, LogError, LogReader, READ_BYTES};
 use crate::memory::Part;
 use crate::record::{Hash, Private, Record};
 use parking_lot::RwLock;
+use rocksdb::properties::BACKGROUND_ERRORS;
 use rocksdb::{ColumnFamily, DB, Direction, IteratorMode, ReadOptions};
 use std::path::Path;
 use std::sync::Arc;
@@ -133,6 +134,12 @@ impl LogReader for RocksReader {
         ]
     }
 
+    fn faults(&self) -> Faults {
+        let Ok(db) = self.db() else { return Faults::default() };
+        let count = db.property_int_value(BACKGROUND_ERRORS).ok().flatten();
+        Faults { background_errors: count.unwrap_or(0), missing: missing(&db) }
+    }
+
     fn index(&self, key: &IndexKey, after: u64, limit: usize) -> Result<Vec<u64>, LogError> {
         let db = self.db()?;
         let key = key.bytes();
@@ -170,6 +177,37 @@ impl RocksReader {
             Some(_) => Ok(records),
             None => Err(LogError::Missing { sequence: expected, head }),
         }
+    }
+}
+
+/// A file that the database needs and that has lost its name: it goes with the process.
+fn missing(db: &DB) -> Option<String> {
+    let tables = || db.live_files().unwrap_or_default().into_iter().map(|file| file.name);
+    let path = |name: &str| db.path().join(name.trim_start_matches('/'));
+    // What was compacted away while this looked is no part of it any more.
+    let gone = tables().find(|name| !path(name).exists());
+    if let Some(name) = gone.filter(|name| tables().any(|other| other == *name)) {
+        return Some(path(&name).display().to_string());
+    }
+    if !path("CURRENT").exists() {
+        return Some(path("CURRENT").display().to_string());
+    }
+    let entries = std::fs::read_dir(db.path()).ok()?;
+    let mut names = entries.flatten().map(|entry| entry.file_name());
+    if names.any(|name| name.to_string_lossy().ends_with(".log")) {
+        return None;
+    }
+    // Everything that was in it is in memory, and goes to tables and a new one.
+    let families = FAMILIES.map(|name| db.cf_handle(name));
+    let flushed = families.into_iter().flatten().try_for_each(|family| db.flush_cf(family));
+    match flushed {
+        Ok(()) => {
+            tracing::error!(
+                "the write-ahead log was gone; what was in it has been written to tables"
+            );
+            None
+        }
+        Err(error) => Some(format!("the write-ahead log in {} ({error})", db.path().display())),
     }
 }
 

@@ -85,11 +85,17 @@ impl State {
         let path = dir.join(format!("{:020}.{SUFFIX}", self.sequence()));
         let unfinished = path.with_extension("unfinished");
         let body = self.encode_stream()?;
-        let mut file = File::create(&unfinished)?;
-        file.write_all(&self.checkpoint_head(body.1))?;
-        file.write_all(&body.0)?;
-        file.sync_all()?;
-        std::fs::rename(&unfinished, &path)?;
+        let write = || -> io::Result<()> {
+            let mut file = File::create(&unfinished)?;
+            file.write_all(&self.checkpoint_head(body.1))?;
+            file.write_all(&body.0)?;
+            file.sync_all()?;
+            std::fs::rename(&unfinished, &path)
+        };
+        write().inspect_err(|_| {
+            // What room it took is needed more elsewhere. It is no checkpoint, also where it stays.
+            let _ = std::fs::remove_file(&unfinished);
+        })?;
         File::open(&dir)?.sync_all()?;
         for (_, old) in checkpoints(&dir)?.into_iter().rev().skip(KEPT) {
             std::fs::remove_file(old)?;

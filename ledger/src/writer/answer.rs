@@ -1,6 +1,7 @@
 //! What a submission is answered.
 
 use super::committed::Committed;
+use super::unwritable::Unwritable;
 use crate::event::{Event, Unchanged};
 use crate::record::Header;
 use crate::refusal::Refusal;
@@ -80,11 +81,8 @@ pub enum SubmitError {
     #[error("the outcome is unknown; ask again with the same command id")]
     OutcomeUnknown,
     /// Nothing is written at present.
-    #[error("the ledger is read-only: {reason}")]
-    ReadOnly {
-        /// Why.
-        reason: String,
-    },
+    #[error("the ledger is read-only: {0}")]
+    ReadOnly(Unwritable),
     /// The ledger is being closed.
     #[error("the ledger is closed")]
     Closed,

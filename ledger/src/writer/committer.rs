@@ -5,6 +5,7 @@ use super::Shared;
 use super::answer::{Answer, Group, Outcome, SubmitError};
 use super::committed::Committed;
 use super::remembered::answer_from_log;
+use super::unwritable::{Unwritable, UnwritableCause};
 use crate::event::{Event, Unchanged};
 use crate::fold::fold;
 use crate::limits;
@@ -13,11 +14,24 @@ use crate::panics::{Place, caught, planted};
 use crate::record::{Private, Record};
 use crate::refusal::Refusal;
 use crate::state::State;
-use crossbeam_channel::Receiver;
+use crossbeam_channel::{Receiver, RecvTimeoutError};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
+
+/// The pause after a log that could not be opened again; the next is twice as long ...
+const PAUSE: Duration = Duration::from_millis(200);
+/// ... up to this.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// Why a log was not opened again.
+enum Down {
+    /// The disk may be better later.
+    ForNow(String),
+    /// What was acknowledged is not there.
+    ForGood(String),
+}
 
 /// A batch on its way to the disk, with those who wait for it.
 pub(super) struct BatchInHand {
@@ -172,7 +186,10 @@ impl Committer {
         assert!(batch.bytes <= limits::BATCH_BYTES, "a batch is larger than its limit");
         batch.plant("append");
         let started = Instant::now();
-        match self.log.append(&batch.batch, batch.expected) {
+        self.shared.disk.committing(Some(started));
+        let appended = self.log.append(&batch.batch, batch.expected);
+        self.shared.disk.committing(None);
+        match appended {
             Appended::Committed => {}
             Appended::Refused(actual) => {
                 return Err(format!(
@@ -257,47 +274,86 @@ impl Committer {
     }
 
     /// The outcome of a batch is unknown: nobody is told it failed. The log is opened again; what
-    /// it holds decides.
+    /// it holds decides. While it cannot be opened, reads go on and commands are refused.
     fn recover(&mut self, waiters: Vec<Waiter>, reason: &str) {
         tracing::error!(reason, "the outcome of a commit is unknown; the log is opened again");
-        let told =
-            format!("a commit's outcome is unknown ({reason}); the log is being opened again");
-        *self.shared.read_only.lock() = Some(told);
+        self.refuse(format!(
+            "a commit's outcome is unknown ({reason}); the log is being opened again"
+        ));
+        self.shared.disk.committing(None);
         answer_unknown(waiters);
-        let reopened = caught(Place::Commit, || self.reopened());
-        match reopened.unwrap_or_else(|panic| Err(panic.to_string())) {
-            Ok(state) => {
-                let head = Head { sequence: state.sequence(), hash: state.position().hash };
-                let state = Arc::new(state);
-                self.publish(Arc::clone(&state), None, head);
-                self.incarnation += 1;
-                *self.shared.recovered.lock() = Some((*state).clone());
-                self.shared.incarnation.store(self.incarnation, Ordering::Release);
-                *self.shared.read_only.lock() = None;
-                tracing::warn!(sequence = head.sequence, "the log is open again");
+        let (mut pause, mut known) = (PAUSE, String::new());
+        loop {
+            let reopened = caught(Place::Commit, || self.reopened());
+            match reopened.unwrap_or_else(|panic| Err(Down::ForGood(panic.to_string()))) {
+                Ok(state) => return self.resume(state),
+                Err(Down::ForGood(error)) => {
+                    tracing::error!(error, "the log cannot be used again");
+                    self.refuse(error.clone());
+                    self.shared.fatal.send_replace(Some(error));
+                    break;
+                }
+                Err(Down::ForNow(error)) => {
+                    if error != known {
+                        tracing::error!(error, "the log cannot be opened; it is tried again");
+                    }
+                    self.refuse(format!(
+                        "the log cannot be opened for writing: {error} (first: {reason}). It is tried \
+                         again every few seconds; reads go on"
+                    ));
+                    known = error;
+                    if !self.wait(pause) {
+                        break;
+                    }
+                    pause = (2 * pause).min(LONGEST_PAUSE);
+                }
             }
-            Err(error) => {
-                tracing::error!(error, "the log cannot be opened again");
-                *self.shared.read_only.lock() = Some(error.clone());
-                self.shared.fatal.send_replace(Some(error));
-                // Nothing can be written any more; whoever still waits is told so.
-                self.incarnation = u64::MAX;
+        }
+        // Nothing can be written any more; whoever still waits is told so.
+        self.incarnation = u64::MAX;
+    }
+
+    fn refuse(&self, reason: String) {
+        *self.shared.read_only.lock() = Some(Unwritable::new(UnwritableCause::DiskFailed, reason));
+    }
+
+    fn resume(&mut self, state: State) {
+        let head = Head { sequence: state.sequence(), hash: state.position().hash };
+        let state = Arc::new(state);
+        self.publish(Arc::clone(&state), None, head);
+        self.incarnation += 1;
+        *self.shared.recovered.lock() = Some((*state).clone());
+        self.shared.incarnation.store(self.incarnation, Ordering::Release);
+        *self.shared.read_only.lock() = None;
+        tracing::warn!(sequence = head.sequence, "the log is open again");
+    }
+
+    /// Waits; what was decided on top of the unknown comes to nothing meanwhile. False: the ledger
+    /// is closed.
+    fn wait(&self, pause: Duration) -> bool {
+        let until = Instant::now() + pause;
+        loop {
+            match self.commits.recv_deadline(until) {
+                Ok(batch) => batch.answer_unknown(),
+                Err(RecvTimeoutError::Timeout) => return true,
+                Err(RecvTimeoutError::Disconnected) => return false,
             }
         }
     }
 
-    fn reopened(&mut self) -> Result<State, String> {
-        self.log.reopen().map_err(|error| error.to_string())?;
+    fn reopened(&mut self) -> Result<State, Down> {
+        let now = |error: &dyn std::fmt::Display| Down::ForNow(error.to_string());
+        self.log.reopen().map_err(|error| now(&error))?;
         let mut state = (*self.shared.view.load_full()).clone();
         let target = self.log.head().sequence;
         if target < state.sequence() {
-            return Err(format!(
+            return Err(Down::ForGood(format!(
                 "event {} was acknowledged, the log ends at {target}",
                 state.sequence()
-            ));
+            )));
         }
         let reader = self.log.reader();
-        fold(&mut state, &*reader, target, &mut |_, _| {}).map_err(|error| error.to_string())?;
+        fold(&mut state, &*reader, target, &mut |_, _| {}).map_err(|error| now(&error))?;
         Ok(state)
     }
 
@@ -306,6 +362,10 @@ impl Committer {
         let Some(dir) = self.shared.dir.clone() else { return };
         let state = self.shared.view.load_full();
         if state.sequence() < self.checkpoint_at + self.checkpoint_every {
+            return;
+        }
+        // What room there is belongs to the log.
+        if self.shared.disk.unwritable().is_some() {
             return;
         }
         if self.checkpointing.as_ref().is_some_and(|thread| !thread.is_finished()) {

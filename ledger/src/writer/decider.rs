@@ -6,7 +6,6 @@ use super::committer::{BatchInHand, Mark, Waiter, WaitsFor, size};
 use super::encode::{self, Envelope};
 use super::refusals::Limiter;
 use super::remembered::{InFlight, Known};
-use super::space::Space;
 use super::{Shared, Submission};
 use crate::command::Command;
 use crate::decide::{decide_in_place, too_large};
@@ -42,7 +41,6 @@ pub(super) struct Decider {
     pub(super) epoch: u64,
     pub(super) queue: Receiver<Submission>,
     pub(super) commits: Sender<BatchInHand>,
-    pub(super) space: Space,
     pub(super) incarnation: u64,
     pub(super) in_flight: InFlight,
     pub(super) limiter: Limiter,
@@ -131,9 +129,12 @@ impl Decider {
 
     fn take(&mut self, submission: Submission, batch: &mut BatchInHand) {
         self.shared.queued.fetch_sub(1, Ordering::Relaxed);
+        // The log may have been opened again while this waited for a command.
+        self.recover(batch);
         let Submission { commands, stamp, answer } = submission;
-        if let Err(reason) = self.space.check(self.clock.now()) {
-            let _ = answer.send(Err(SubmitError::ReadOnly { reason }));
+        // It may have waited since the disk was found full.
+        if let Some(why) = self.shared.disk.unwritable() {
+            let _ = answer.send(Err(SubmitError::ReadOnly(why)));
             return;
         }
         match self.guarded(&commands, &stamp, batch) {

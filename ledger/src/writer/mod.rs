@@ -13,6 +13,7 @@ mod committer;
 mod decider;
 #[cfg(test)]
 mod defects;
+mod disk;
 mod encode;
 #[cfg(test)]
 mod interleavings;
@@ -22,11 +23,14 @@ mod remembered;
 mod space;
 #[cfg(test)]
 mod tests;
+mod unwritable;
 
 pub use answer::{Answer, Outcome, SubmitError};
 pub use committed::{Committed, Tail};
 pub use open::{OpenError, Options};
 pub use refusals::RefusalCounts;
+pub use space::FreeSpace;
+pub use unwritable::{Unwritable, UnwritableCause};
 
 use crate::command::Command;
 use crate::log::{IndexKey, LogError, LogReader};
@@ -38,6 +42,7 @@ use crate::time::Timestamp;
 use arc_swap::ArcSwap;
 use committed::Ring;
 use crossbeam_channel::{Sender, TrySendError};
+use disk::Disk;
 use parking_lot::Mutex;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -59,7 +64,11 @@ pub(crate) struct Shared {
     durable: watch::Sender<u64>,
     ring: Mutex<Ring>,
     reader: Arc<dyn LogReader>,
-    read_only: Mutex<Option<String>>,
+    /// Why the log cannot be written, apart from what is known of the disk.
+    read_only: Mutex<Option<Unwritable>>,
+    disk: Disk,
+    /// Dropped when the ledger is closed: then nobody watches the disk any more.
+    watching: Mutex<Option<Sender<()>>>,
     /// Goes up with each unknown outcome: what was decided before is void.
     incarnation: AtomicU64,
     recovered: Mutex<Option<State>>,
@@ -82,7 +91,13 @@ pub(crate) struct Submission {
 #[derive(Clone, Debug)]
 pub struct Health {
     /// Why writes are refused or uncertain, if they are.
-    pub read_only: Option<String>,
+    pub read_only: Option<Unwritable>,
+    /// Bytes that are free on the ledger's file system; 0: not known, or there is none.
+    pub free_bytes: u64,
+    /// Bytes that must be free for writes to be taken.
+    pub min_free_bytes: u64,
+    /// What RocksDB's own threads could not do, since the start.
+    pub background_errors: u64,
     /// The last durable sequence.
     pub durable: u64,
     /// Submissions waiting to be decided.
@@ -104,8 +119,8 @@ impl Ledger {
         commands: Vec<Command>,
         stamp: Stamp,
     ) -> Result<oneshot::Receiver<Result<Answer, SubmitError>>, SubmitError> {
-        if let Some(reason) = self.shared.read_only.lock().clone() {
-            return Err(SubmitError::ReadOnly { reason });
+        if let Some(why) = self.shared.unwritable() {
+            return Err(SubmitError::ReadOnly(why));
         }
         let (answer, receiver) = oneshot::channel();
         let submission = Submission { commands, stamp, answer };
@@ -167,7 +182,10 @@ impl Ledger {
     /// How the ledger is doing.
     pub fn health(&self) -> Health {
         Health {
-            read_only: self.shared.read_only.lock().clone(),
+            read_only: self.shared.unwritable().or_else(|| self.shared.disk.late()),
+            free_bytes: self.shared.disk.free.load(Ordering::Relaxed),
+            min_free_bytes: self.shared.disk.least.load(Ordering::Relaxed),
+            background_errors: self.shared.disk.background_errors.load(Ordering::Relaxed),
             durable: self.view().sequence(),
             queued: self.shared.queued.load(Ordering::Relaxed),
             last_commit_nanos: self.shared.fsync_nanos.load(Ordering::Relaxed),
@@ -190,6 +208,7 @@ impl Ledger {
     /// Takes no more commands, answers those in hand, and writes a checkpoint.
     pub fn close(&self) {
         drop(self.shared.queue.lock().take());
+        drop(self.shared.watching.lock().take());
         for thread in std::mem::take(&mut *self.shared.threads.lock()) {
             if thread.join().is_err() {
                 tracing::error!("a writer thread ended by a panic");
@@ -204,6 +223,11 @@ impl Ledger {
 }
 
 impl Shared {
+    /// Why no commands are taken.
+    fn unwritable(&self) -> Option<Unwritable> {
+        self.read_only.lock().clone().or_else(|| self.disk.unwritable())
+    }
+
     fn durable_sequence(&self) -> u64 {
         *self.durable.borrow()
     }

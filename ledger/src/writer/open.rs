@@ -3,10 +3,12 @@
 use super::committed::Ring;
 use super::committer::Committer;
 use super::decider::Decider;
+use super::disk::{self, Disk};
 use super::encode::{self, Envelope};
 use super::refusals::{Limiter, RefusalCounts};
 use super::remembered::InFlight;
-use super::space::Space;
+use super::space::{FreeSpace, Space};
+use super::unwritable::{Unwritable, UnwritableCause};
 use super::{Ledger, Shared};
 use crate::event::{Event, Genesis};
 use crate::fold::{FoldError, restore};
@@ -37,8 +39,8 @@ pub struct Options {
     pub accept_lost_tail: bool,
     /// Events between checkpoints.
     pub checkpoint_every: u64,
-    /// Writes are refused while the file system has less than this free, in bytes; 0: never.
-    pub min_free_bytes: u64,
+    /// Writes are refused while the file system has less than this free.
+    pub free_space: FreeSpace,
 }
 
 impl Default for Options {
@@ -47,7 +49,7 @@ impl Default for Options {
             owner: String::new(),
             accept_lost_tail: false,
             checkpoint_every: 200_000,
-            min_free_bytes: 256 * 1024 * 1024,
+            free_space: FreeSpace::AtMost(limits::FREE_BYTES),
         }
     }
 }
@@ -160,6 +162,8 @@ impl Ledger {
             ring: Mutex::new(Ring::starting_at(view)),
             reader,
             read_only: Mutex::new(None),
+            disk: Disk::default(),
+            watching: Mutex::new(None),
             incarnation: AtomicU64::new(0),
             recovered: Mutex::new(None),
             fatal: watch::Sender::new(None),
@@ -187,18 +191,27 @@ impl Ledger {
             epoch,
             queue: queue_out,
             commits: commits_in,
-            space: Space::new(dir, options.min_free_bytes),
             incarnation: 0,
             in_flight: InFlight::default(),
             limiter: Limiter::default(),
         };
-        let threads = vec![
+        let mut threads = Vec::new();
+        if let Some(dir) = dir {
+            let space = Space::new(dir, options.free_space);
+            // What the first command meets is known before it comes.
+            disk::look(&shared, &space, &mut 0);
+            let (watching, closed) = crossbeam_channel::bounded(0);
+            *shared.watching.lock() = Some(watching);
+            let watched = Arc::downgrade(&shared);
+            threads.push(spawn("disk", &shared, move || disk::watch(&watched, &space, &closed))?);
+        }
+        threads.extend([
             spawn("decider", &shared, move || decider.run())?,
             spawn("committer", &shared, move || {
                 committer.run();
                 drop(owner);
             })?,
-        ];
+        ]);
         *shared.threads.lock() = threads;
         Ok(Self { shared })
     }
@@ -211,11 +224,14 @@ fn spawn(
     shared: &Arc<Shared>,
     work: impl FnOnce() + Send + 'static,
 ) -> Result<JoinHandle<()>, LogError> {
-    let shared = Arc::clone(shared);
+    let shared = Arc::downgrade(shared);
     let told = format!("the {name} thread ended by a panic");
     let guarded = move || {
-        if std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).is_err() {
-            *shared.read_only.lock() = Some(told.clone());
+        if std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).is_err()
+            && let Some(shared) = shared.upgrade()
+        {
+            let why = Unwritable::new(UnwritableCause::Defect, told.clone());
+            *shared.read_only.lock() = Some(why);
             shared.fatal.send_replace(Some(told));
         }
     };

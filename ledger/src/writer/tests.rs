@@ -26,7 +26,7 @@ pub(super) fn clock() -> Arc<dyn Clock> {
 }
 
 pub(super) fn options() -> Options {
-    Options { owner: "a test".into(), min_free_bytes: 0, ..Options::default() }
+    Options { owner: "a test".into(), free_space: FreeSpace::Bytes(0), ..Options::default() }
 }
 
 fn open(dir: &Path) -> Ledger {
@@ -266,7 +266,7 @@ fn after_an_unknown_outcome_the_log_decides() {
         let answer = loop {
             match ledger.submit_blocking(put(1, on(1, 4)), with_id(3, "x")) {
                 Ok(answer) => break answer,
-                Err(SubmitError::OutcomeUnknown | SubmitError::ReadOnly { .. }) => {
+                Err(SubmitError::OutcomeUnknown | SubmitError::ReadOnly(_)) => {
                     std::thread::yield_now()
                 }
                 Err(error) => panic!("{error}"),

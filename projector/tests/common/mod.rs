@@ -28,7 +28,7 @@ impl Clock for MachineClock {
 
 /// A real ledger on RocksDB.
 pub fn open(dir: &Path) -> Ledger {
-    let options = Options { min_free_bytes: 0, ..Options::default() };
+    let options = Options { free_space: ledger::FreeSpace::Bytes(0), ..Options::default() };
     Ledger::open(dir, options, Arc::new(MachineClock), rand::random()).expect("the ledger opens")
 }
 

@@ -131,7 +131,7 @@ impl Book {
 
 pub fn open(dir: &Path) -> Ledger {
     let clock = Arc::new(Ticking(AtomicI64::new(START)));
-    let options = Options { min_free_bytes: 0, ..Options::default() };
+    let options = Options { free_space: ledger::FreeSpace::Bytes(0), ..Options::default() };
     Ledger::open(dir, options, clock, [1; 16]).unwrap()
 }
 
