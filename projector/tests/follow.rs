@@ -4,11 +4,11 @@ mod common;
 
 use common::{claim, consumer, holding, make_provider, must, open, provider, runtime, submit};
 use ledger::Outcome;
-use ledger::command::{Claim, Command, Confirm, MoveKind, MoveToMigration, Release};
+use ledger::command::{Claim, Command, Confirm, MoveKind, MoveToMigration, Release, Revert};
 use ledger::event::{Finding, MoveState};
 use ledger::refusal::Cause;
-use projector::moves::Side;
-use projector::{Projections, ViewName};
+use projector::moves::{Side, read_story};
+use projector::{Lines, MovesView, Projections, ViewName, rebuild};
 use std::sync::Arc;
 
 /// C18: admission is decided by the ledger, never by a lagging view.
@@ -145,6 +145,44 @@ fn a_pair_that_overlaps_counts_once() {
     assert_eq!(kinds, ["MovedToMigration", "Claimed", "Confirmed"]);
     assert_eq!(story.this.state, MoveState::Confirmed);
     assert_eq!(moves.on_provider(provider(1)).count(), 0);
+    projections.stop();
+    ledger.close();
+}
+
+/// Whatever has moved meanwhile, the view keeps the steps of the latest thousand moves that ended;
+/// the log has those of all.
+#[test]
+fn the_steps_of_moves_that_ended_long_ago_are_read_from_the_log() {
+    const MOVES: u128 = 1_010;
+    let dir = tempfile::tempdir().expect("a directory");
+    let ledger = open(dir.path());
+    must(&ledger, make_provider(1, &[("VCPU", 8)]));
+    must(&ledger, vec![claim(1, holding(provider(1), &[("VCPU", 2)]))]);
+    let mut last = 0;
+    for number in 0..MOVES {
+        let opened = Command::MoveToMigration(MoveToMigration {
+            consumer: consumer(1),
+            migration: consumer(10 + number),
+            kind: MoveKind::Migration,
+        });
+        let ended = Command::Revert(Revert { consumer: consumer(1), move_id: None, reason: None });
+        must(&ledger, vec![opened]);
+        last = must(&ledger, vec![ended]);
+    }
+    let read = |view: &MovesView| {
+        let steps = view.ended().filter(|story| !story.steps.is_empty()).count();
+        let first = view.ended().last().expect("the first move");
+        (view.len(), steps, first.this.id, first.steps.len(), first.left_out)
+    };
+    let projections = Projections::start(&ledger).expect("threads");
+    let moves = runtime().block_on(projections.moves(last)).expect("moves");
+    let (count, with_steps, id, kept, left_out) = read(&moves);
+    assert_eq!((count, with_steps, kept, left_out), (1_010, 1_000, 0, 2));
+    let story = read_story(id, last, &*ledger.reader()).expect("the log").expect("its story");
+    let kinds: Vec<_> = story.steps.iter().map(|step| step.kind).collect();
+    assert_eq!(kinds, ["MovedToMigration", "Reverted"]);
+    let folded: MovesView = rebuild(&*ledger.reader(), last).expect("the log");
+    assert_eq!(folded.digest(), moves.digest(), "the view differs from one folded from the log");
     projections.stop();
     ledger.close();
 }

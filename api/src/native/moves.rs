@@ -1,9 +1,11 @@
 //! `GET /ledger/v1/moves` and `/ledger/v1/moves/{id}`.
 
+use std::sync::Arc;
+
 use ledger::command::MoveKind;
 use ledger::ids::{ConsumerUuid, MoveId};
 use ledger::state::{MoveEntry, State};
-use projector::moves::Step;
+use projector::moves::{Step, Story, read_story};
 use serde_json::{Value, json};
 
 use super::page::no_filter;
@@ -53,12 +55,24 @@ pub async fn show(app: &App, request: &Request) -> Result<Reply, Failure> {
     let view = app.view();
     let entry = view.moves().get(id).ok_or_else(unknown)?;
     let mut body = shown(&view, entry);
-    if let Some(story) = stories.get(id) {
+    let story = match stories.get(id) {
+        Some(story) if story.left_out == 0 => Some(Arc::clone(story)),
+        // The view does not keep all steps of all moves.
+        _ => app.long_read(|| from_log(app, id, view.sequence())).await?.map(Arc::new),
+    };
+    if let Some(story) = story {
         body["steps"] = story.steps.iter().map(|step| told(step)).collect();
         body["steps_left_out"] = story.left_out.into();
     }
     body["sequence"] = view.sequence().into();
     Reply::json(&body)
+}
+
+fn from_log(app: &App, id: MoveId, until: u64) -> Result<Option<Story>, Failure> {
+    read_story(id, until, &*app.ledger.reader()).map_err(|error| {
+        tracing::error!(%error, "a move cannot be read from the log");
+        Failure::internal("The move cannot be read from the log.")
+    })
 }
 
 fn told(step: &Step) -> Value {

@@ -29,7 +29,11 @@ pub(super) fn load(
     Ok(view)
 }
 
-fn story(
+/// The story of a move up to event `target`, as its events in the log tell it; none: there are none.
+///
+/// # Errors
+/// [`ProjectionError`] if the log cannot be read.
+pub fn story(
     id: MoveId,
     target: u64,
     reader: &dyn LogReader,

@@ -3,6 +3,7 @@
 mod load;
 mod story;
 
+pub use load::story as read_story;
 pub use story::{Side, Step, Story};
 
 use crate::{Batch, Lines, Map, Projection, ProjectionError};
@@ -15,6 +16,9 @@ use std::sync::Arc;
 
 /// How many ended moves the view keeps, as many as the ledger's state does; the log keeps all.
 const ENDED_KEPT: usize = 100_000;
+/// How many of these keep their steps: those that somebody may look at just now. The steps of one
+/// move take some 5 KB, and the log has them all ([`read_story`]).
+const ENDED_TOLD: usize = 1_000;
 
 /// All moves that are kept, at one sequence. Cheap to clone.
 #[derive(Clone, Default)]
@@ -29,6 +33,8 @@ pub struct MovesView {
     live: imbl::OrdSet<(u64, MoveId)>,
     /// (last changed at, move)
     ended: imbl::OrdSet<(u64, MoveId)>,
+    /// Those of them that have their steps.
+    told: imbl::OrdSet<(u64, MoveId)>,
 }
 
 impl MovesView {
@@ -89,7 +95,12 @@ impl MovesView {
         if let Event::Rejected(body) = event
             && let Some(story) = body.move_id.and_then(|id| self.stories.get_mut(&id))
         {
-            Arc::make_mut(story).note(header, event);
+            let ended = (story.changed_sequence, story.this.id);
+            let story = Arc::make_mut(story);
+            match self.ended.contains(&ended) && !self.told.contains(&ended) {
+                true => story.left_out += 1,
+                false => story.note(header, event),
+            }
         }
     }
 
@@ -128,8 +139,10 @@ impl MovesView {
             }
         } else {
             self.ended.insert((story.changed_sequence, id));
+            self.told.insert((story.changed_sequence, id));
         }
         self.stories.insert(id, Arc::new(story));
+        self.forget_steps();
     }
 
     fn remove(&mut self, id: MoveId) -> Option<Arc<Story>> {
@@ -139,10 +152,21 @@ impl MovesView {
         }
         self.live.remove(&(story.opened_sequence, id));
         self.ended.remove(&(story.changed_sequence, id));
+        self.told.remove(&(story.changed_sequence, id));
         for &provider in holds(&story.this) {
             self.by_provider.remove(&(provider, id));
         }
         Some(story)
+    }
+
+    fn forget_steps(&mut self) {
+        while self.told.len() > ENDED_TOLD {
+            let Some(&(sequence, id)) = self.told.get_min() else { return };
+            self.told.remove(&(sequence, id));
+            if let Some(story) = self.stories.get_mut(&id) {
+                Arc::make_mut(story).forget_steps();
+            }
+        }
     }
 
     fn forget_oldest(&mut self) {

@@ -27,7 +27,8 @@ pub struct Story {
     pub changed_at: Timestamp,
     /// The sequence of the event that last changed it.
     pub changed_sequence: u64,
-    /// What happened, oldest first. Of a very long story the middle is left out; the log has it.
+    /// What happened, oldest first. Of a very long story the middle is left out, and of one that
+    /// ended a while ago all of it; the log has it.
     pub steps: Vec<Arc<Step>>,
     /// How many steps were left out.
     pub left_out: u64,
@@ -98,6 +99,15 @@ impl Story {
             steps: Vec::new(),
             left_out: 0,
         }
+    }
+
+    /// Keeps what finds the move, and neither its steps nor what it held: it has ended.
+    pub(super) fn forget_steps(&mut self) {
+        self.left_out += self.steps.len() as u64;
+        self.steps = Vec::new();
+        self.this.source.clear();
+        self.this.destination.clear();
+        self.this.alternates = Vec::new();
     }
 
     /// Goes on with an event after which the move stands as `this`.
