@@ -87,13 +87,15 @@ impl Endpoint {
     /// Checks the version against the endpoint's.
     ///
     /// # Errors
-    /// 404 without an explanation. Deleting all inventories is a 405, without `allow`.
+    /// 404 without an explanation. Deleting all inventories is a 405, without that and without `allow`.
     pub fn check_version(&self, version: Version) -> Result<(), Failure> {
         if version >= self.since {
             return Ok(());
         }
         if self.operation == Operation::DeleteInventories {
-            return Err(Failure::method_not_allowed(&self.method, None));
+            let mut failure = Failure::method_not_allowed(&self.method, None);
+            failure.message.clear();
+            return Err(failure);
         }
         Err(Failure::not_found(""))
     }

@@ -218,6 +218,10 @@ fn methods_are_listed_in_placements_order() {
     let told =
         server.send("PATCH", &format!("/resource_providers/{}", provider(1)), &[NEWEST], b"");
     assert_eq!((told.status, told.header("allow")), (405, Some("GET, DELETE, PUT")));
+    let path = format!("/resource_providers/{}/inventories", provider(1));
+    let told = server.send("DELETE", &path, &["OpenStack-API-Version: placement 1.4"], b"");
+    assert_eq!((told.status, told.header("allow")), (405, None));
+    assert_eq!(told.error()["detail"], "The method DELETE is not allowed for this resource. \n\n ");
 }
 
 #[test]

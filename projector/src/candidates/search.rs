@@ -133,6 +133,7 @@ impl<'p, 'f> Search<'p, 'f> {
             self.found.push_served(provider);
             self.found.end_group();
             self.found.end_candidate();
+            self.steps += STEPS_PER_CANDIDATE - 1;
         }
     }
 
