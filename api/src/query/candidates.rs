@@ -45,12 +45,13 @@ pub struct Candidates {
 pub fn parse(text: &str, version: Version) -> Result<Candidates, Failure> {
     let query = Query::parse(text)?;
     schema::check_query(&query.to_object(), schema::candidates::LIST.at(version))?;
+    // In Placement's order: what is about the whole request, then the groups.
     let parsed = Candidates {
-        groups: groups(&query, version)?,
-        isolate: query.first("group_policy") == Some("isolate"),
         limit: limit(&query)?,
+        isolate: query.first("group_policy") == Some("isolate"),
         root_required: root_required(&query, version)?,
         same_subtrees: same_subtrees(&query)?,
+        groups: groups(&query, version)?,
     };
     check_group_policy_value(&query)?;
     if version >= SAME_SUBTREE {

@@ -42,11 +42,6 @@ fn read(value: &str, version: Version, aggregates: &mut Aggregates) -> Result<()
         Some(rest) => (true, rest),
         None => (false, value),
     };
-    if forbidden && version < FORBIDDEN_AGGREGATES {
-        return Err(Failure::bad_request(
-            "Forbidden member_of parameters are not supported in the specified microversion",
-        ));
-    }
     let uuids: Vec<String> = match rest.strip_prefix("in:") {
         Some(list) => list.split(',').map(str::to_owned).collect(),
         None if rest.contains(',') => {
@@ -61,6 +56,11 @@ fn read(value: &str, version: Version, aggregates: &mut Aggregates) -> Result<()
         return Err(invalid(format!(
             "Expected 'member_of' parameter to contain valid UUID(s). Got: {bad}"
         )));
+    }
+    if forbidden && version < FORBIDDEN_AGGREGATES {
+        return Err(Failure::bad_request(
+            "Forbidden member_of parameters are not supported in the specified microversion",
+        ));
     }
     if forbidden {
         aggregates.forbidden.extend(uuids);

@@ -236,6 +236,13 @@ fn the_first_fault_in_a_query_is_told() {
     assert!(status == 400 && told.contains("Got an empty trait in: HW_CPU_X86_VMX,"), "{told}");
     let (status, told) = ask("/allocation_candidates?resources=VCPU&required=HW_CPU_X86_VMX,");
     assert!(status == 400 && told.contains("Got: VCPU."), "{told}");
+    let (status, told) =
+        ask("/allocation_candidates?member_of=x,y&resources=VCPU&same_subtree=,_Z");
+    assert!(status == 400 && told.contains("Empty string (unsuffixed group)"), "{told}");
+    let old = ["OpenStack-API-Version: placement 1.27"];
+    let told =
+        server.send("GET", "/allocation_candidates?resources=VCPU:1&member_of=!x", &old, b"");
+    assert!(body(&told).contains("to contain valid UUID(s). Got: x"), "{told:?}");
     // An aggregate that nobody is in ends the work before the class is looked up, whatever uuid is asked for.
     let aggregate = provider(7);
     let listed = ask(&format!(
