@@ -37,12 +37,13 @@ pub async fn list(app: &App, request: &Request) -> Result<Reply, Failure> {
     let search = |index: &CandidateIndex| {
         let terms = Terms::of_request(index.state(), request.global_id.as_deref());
         let gives_back = !terms.given_back.is_empty();
+        let without = index;
         let index = &match gives_back {
             true => Cow::Owned(index.giving_back(&terms.given_back)),
             false => Cow::Borrowed(index),
         };
         let order = HostOrder::new(terms.first, terms.last, terms.ignored);
-        let found = engine::search_with(index, &query, &order, generation)
+        let found = engine::search_giving_back(without, index, &query, &order, generation)
             .map_err(|error| unknown(&error))?;
         if found.is_empty() && request.past.is_none() {
             failed_searches::note(app, request, index, &query);

@@ -74,6 +74,12 @@ impl CandidateIndex {
         index
     }
 
+    /// Whether a sharing provider is given something back.
+    pub(super) fn is_lender_given_back(&self) -> bool {
+        let lends = |id| self.sharing().is_some_and(|sharing| sharing.contains(id));
+        self.given_back.keys().any(|&(provider, _)| lends(provider))
+    }
+
     /// What is held of an inventory as far as this search is concerned.
     pub fn held(&self, provider: ProviderId, row: &ProviderInventory) -> u64 {
         let given = self.given_back.get(&(provider, row.class)).copied().unwrap_or(0);

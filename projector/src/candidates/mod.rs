@@ -28,7 +28,7 @@ pub use generation::{Generation, Strategy};
 pub use index::CandidateIndex;
 pub use order::HostOrder;
 pub use query::{Group, GroupPolicy, NameError, Query, RootTraits, TraitCondition};
-pub use search::{search, search_in_order, search_with};
+pub use search::{search, search_giving_back, search_in_order, search_with};
 
 /// How many combinations one search looks at in vain before it gives up ([`Found::complete`] is
 /// then false): some requests, such as many groups on as many devices of differing traits, have

@@ -62,6 +62,30 @@ pub fn search_with(
     Ok(found)
 }
 
+/// The same on behalf of somebody who is given something back (`back`, see
+/// [`CandidateIndex::giving_back`]). What a sharing provider is given back may let any host that
+/// borrows of it fit: in a limited answer such hosts come after those that fit without it.
+///
+/// # Errors
+/// As [`search`].
+pub fn search_giving_back(
+    index: &CandidateIndex,
+    back: &CandidateIndex,
+    query: &Query,
+    order: &HostOrder,
+    generation: Generation,
+) -> Result<Found, NameError> {
+    let is_whole = query.limit.is_none() && generation.most.is_none();
+    if is_whole || !back.is_lender_given_back() {
+        return search_with(back, query, order, generation);
+    }
+    let without = search_with(index, query, order, generation)?;
+    let fitting: RoaringBitmap = without.used().map(|id| index.trees().root(id)).collect();
+    let mut order = order.clone();
+    order.last |= back.trees().roots() - fitting;
+    search_with(back, query, &order, generation)
+}
+
 /// Whether a plan has any candidate.
 pub(super) fn finds_something(plan: &Plan) -> bool {
     let mut found = Found::new(vec![String::new(); plan.groups.len()]);

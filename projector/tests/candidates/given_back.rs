@@ -3,7 +3,9 @@
 
 use crate::world::{Plain, SHARES, World, query};
 use ledger::state::{GivenBack, ProviderId};
-use projector::candidates::{CandidateIndex, HostOrder, Query, search, search_in_order};
+use projector::candidates::{
+    CandidateIndex, Generation, HostOrder, Query, search, search_giving_back, search_in_order,
+};
 use std::collections::BTreeSet;
 
 use crate::world::uuid;
@@ -167,4 +169,42 @@ fn the_last_host_comes_after_all_candidates_of_the_others() {
         assert!(told[..3].iter().all(|name| name.starts_with("r2")), "{told:?}");
         assert!(told[3..].iter().all(|name| name.starts_with("r1")), "{told:?}");
     }
+}
+
+/// Hosts that fit only through what a shared storage is given back come last in a limited answer,
+/// whichever host the move is on.
+#[test]
+fn hosts_that_fit_only_through_a_lender_come_last() {
+    let mut world = World::new();
+    for (name, own) in [("h1", 0), ("h2", 0), ("h3", 10), ("h4", 10)] {
+        world.provider(name, None);
+        match own {
+            0 => world.has(name, &[("VCPU", 4)]),
+            _ => world.has(name, &[("VCPU", 4), ("DISK_GB", own)]),
+        }
+        world.aggregates(name, &["a"]);
+    }
+    world.provider("pool", None);
+    world.has("pool", &[("DISK_GB", 10)]);
+    world.traits("pool", &[SHARES]);
+    world.aggregates("pool", &["a"]);
+    world.hold("pool", "DISK_GB", 10);
+    world.commit();
+    let back = world.index.giving_back(&[given(&world, "pool", "DISK_GB", 8)]);
+    let hosts = |limit| {
+        let asked = Query { limit, ..query(&[("", "VCPU:1,DISK_GB:5")]) };
+        let order = HostOrder::default();
+        let generation = Generation::default();
+        let found = search_giving_back(&world.index, &back, &asked, &order, generation);
+        let hosts = world.spell(&found.expect("all names exist")).into_iter().map(|plain| {
+            let mut providers = plain.0.keys().map(|(name, _)| name.clone());
+            providers.find(|name| name != "pool").expect("it has a host")
+        });
+        hosts.collect::<Vec<_>>()
+    };
+    assert_eq!(hosts(Some(2)), ["h3", "h4"]);
+    assert_eq!(hosts(Some(1)), ["h3"]);
+    let all: BTreeSet<String> = hosts(Some(100)).into_iter().collect();
+    assert_eq!(all.len(), 4);
+    assert_eq!(hosts(None).into_iter().collect::<BTreeSet<_>>(), all);
 }
