@@ -1,7 +1,7 @@
 //! The system's clock, for the ledger, which has none of its own; and an eye on it.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ledger::time::{Clock, Timestamp};
 
@@ -83,6 +83,10 @@ impl Clock for SystemClock {
         let elapsed = i64::try_from(self.begun.elapsed().as_micros()).unwrap_or(i64::MAX);
         self.look(wall, elapsed);
         Timestamp::from_micros(wall)
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.begun.elapsed()
     }
 }
 

@@ -126,7 +126,7 @@ fn state_at(app: &App, point: Point) -> Result<Arc<State>, Failure> {
 fn fold_to(app: &App, reader: &dyn LogReader, target: u64) -> Result<State, FoldError> {
     let mut quiet = |_, _| {};
     match app.ledger.dir() {
-        Some(dir) => fold::restore(dir, reader, target, &mut quiet),
+        Some(dir) => fold::restore(dir, reader, target, &mut quiet).map(|(state, _)| state),
         None => {
             let mut state = State::default();
             fold::fold(&mut state, reader, target, &mut quiet)?;

@@ -46,8 +46,8 @@ pub enum FoldError {
     },
 }
 
-/// The state after event `target`: the newest good checkpoint at or below it, and the rest of the
-/// log on top.
+/// The state after event `target`: the newest good checkpoint of this log at or below it, and the
+/// rest of the log on top. Beside it the sequence of that checkpoint; 0: there was none.
 ///
 /// # Errors
 /// [`FoldError`] naming the place.
@@ -56,16 +56,17 @@ pub fn restore(
     reader: &dyn LogReader,
     target: u64,
     progress: Progress<'_>,
-) -> Result<State, FoldError> {
-    if let Some(mut state) = checkpoint::newest(dir, target)
-        && follows_log(&state, reader)?
-    {
-        fold(&mut state, reader, target, progress)?;
-        return Ok(state);
-    }
+) -> Result<(State, u64), FoldError> {
     let mut state = State::default();
+    for checkpoint in checkpoint::newest_first(dir, target) {
+        if follows_log(&checkpoint, reader)? {
+            state = checkpoint;
+            break;
+        }
+    }
+    let from = state.sequence();
     fold(&mut state, reader, target, progress)?;
-    Ok(state)
+    Ok((state, from))
 }
 
 /// Whether a checkpoint belongs to this log: the record it ends with has the hash it names.

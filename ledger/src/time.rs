@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::time::Duration;
 
 /// Microseconds since 1970-01-01T00:00:00Z.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
@@ -45,4 +46,8 @@ impl fmt::Debug for Timestamp {
 pub trait Clock: Send + Sync {
     /// The time now. It may jump back; the ledger never records a time below the last one.
     fn now(&self) -> Timestamp;
+
+    /// The time since a moment of the clock's own choice. It never goes back and does not jump when
+    /// the clock is set: rates and intervals go by it.
+    fn monotonic(&self) -> Duration;
 }

@@ -272,6 +272,10 @@ mod tests {
         fn now(&self) -> Timestamp {
             Timestamp::from_micros(1)
         }
+
+        fn monotonic(&self) -> std::time::Duration {
+            std::time::Duration::ZERO
+        }
     }
 
     fn submit(ledger: &Ledger, command: Command) -> u64 {

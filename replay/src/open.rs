@@ -68,7 +68,7 @@ impl Source {
     /// The state after event `target`.
     pub fn state_at(&self, target: u64) -> Result<State, Error> {
         let mut progress = Progress::new("folding");
-        let state = fold::restore(&self.dir, &self.reader, target, &mut |done, all| {
+        let (state, _) = fold::restore(&self.dir, &self.reader, target, &mut |done, all| {
             progress.at(done, all)
         })?;
         progress.finish();

@@ -76,6 +76,7 @@ impl State {
     }
 
     /// Writes a checkpoint into a ledger's directory, durably, and removes all but the newest two.
+    /// Those of later events do not count: a state never goes back, so they are of another history.
     ///
     /// # Errors
     /// [`CheckpointError`] if it cannot be written; the ledger does not need it.
@@ -97,7 +98,8 @@ impl State {
             let _ = std::fs::remove_file(&unfinished);
         })?;
         File::open(&dir)?.sync_all()?;
-        for (_, old) in checkpoints(&dir)?.into_iter().rev().skip(KEPT) {
+        let found = checkpoints(&dir)?.into_iter().rev();
+        for (_, old) in found.filter(|(at, _)| *at <= self.sequence()).skip(KEPT) {
             std::fs::remove_file(old)?;
         }
         Ok(path)
@@ -176,20 +178,33 @@ impl State {
     }
 }
 
-/// The newest good checkpoint of a ledger's directory at or below `target`. One that cannot be
-/// used is left alone with a line in the log.
-pub fn newest(dir: &Path, target: u64) -> Option<State> {
+/// The good checkpoints of a ledger's directory at or below `target`, newest first, each read when
+/// it is asked for. One that cannot be used is left alone with a line in the log.
+pub fn newest_first(dir: &Path, target: u64) -> impl Iterator<Item = State> {
     let mut found = checkpoints(&dir.join(DIRECTORY)).unwrap_or_default();
     found.retain(|(sequence, _)| *sequence <= target);
-    for (_, path) in found.into_iter().rev() {
-        match read_checkpoint(&path) {
-            Ok(state) => return Some(state),
-            Err(error) => {
-                tracing::warn!(path = %path.display(), %error, "checkpoint ignored; the log is folded instead");
+    found.into_iter().rev().filter_map(|(_, path)| match read_checkpoint(&path) {
+        Ok(state) => Some(state),
+        Err(error) => {
+            tracing::warn!(path = %path.display(), %error, "checkpoint ignored; the log is folded instead");
+            None
+        }
+    })
+}
+
+/// Removes the checkpoints above the head of a log that has lost its tail: they are of events that
+/// are gone, and would count as the newest. One that cannot be removed is told in the log.
+pub fn remove_beyond(dir: &Path, head: u64) {
+    let found = checkpoints(&dir.join(DIRECTORY)).unwrap_or_default();
+    for (_, path) in found.into_iter().filter(|(sequence, _)| *sequence > head) {
+        let shown = path.display();
+        match std::fs::remove_file(&path) {
+            Ok(()) => {
+                tracing::warn!(path = %shown, head, "checkpoint beyond the log's end removed")
             }
+            Err(error) => tracing::warn!(path = %shown, %error, "a stale checkpoint stays"),
         }
     }
-    None
 }
 
 /// Reads one checkpoint and checks its digest.

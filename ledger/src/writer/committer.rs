@@ -1,4 +1,4 @@
-//! The thread at the disk: one batch, one write, one fsync; then V, then `durable`, then the
+//! The thread at the disk: one batch, one write, one fsync; then `acknowledged`, V, `durable`, the
 //! answers. If the outcome is unknown it opens the log again and finds out what is there.
 
 use super::Shared;
@@ -149,6 +149,8 @@ pub(super) struct Committer {
 impl Committer {
     /// Works until the decider is gone.
     pub(super) fn run(mut self) {
+        // A start that folded a long log must not be followed by another.
+        self.checkpoint();
         while let Ok(batch) = self.commits.recv() {
             if batch.incarnation != self.incarnation {
                 batch.answer_unknown();
@@ -216,19 +218,28 @@ impl Committer {
         Ok(committed)
     }
 
-    /// Lets everybody see what is durable now.
+    /// Lets everybody see what is durable now. The order counts:
+    ///
+    /// 1. `acknowledged`, before anybody can learn of these events. The process may be killed right
+    ///    after it: the log is synced, so it reaches at least as far as the file says. Killed right
+    ///    before it, the file is older, and nobody knows what it does not name.
+    /// 2. The ring and the bound of the log's readers: event N can be had.
+    /// 3. The view: whoever finds sequence N in it gets event N.
+    /// 4. `durable`: whoever is woken by it with N finds N in the view, the ring and the log.
+    /// 5. The answers (by the caller): whoever gets one finds its own write everywhere.
     fn publish(&self, state: Arc<State>, committed: Option<Arc<Committed>>, head: Head) {
-        self.shared.view.store(Arc::clone(&state));
-        match committed {
-            Some(committed) => self.shared.ring.lock().push(committed, state),
-            None => self.shared.ring.lock().restart(state),
-        }
-        self.shared.durable.send_replace(head.sequence);
         if let Some(file) = &self.acknowledged
             && let Err(error) = file.note(head)
         {
             tracing::warn!(%error, "the acknowledged position is not noted");
         }
+        match committed {
+            Some(committed) => self.shared.ring.lock().push(committed, Arc::clone(&state)),
+            None => self.shared.ring.lock().restart(Arc::clone(&state)),
+        }
+        self.shared.readable.store(head.sequence, Ordering::Release);
+        self.shared.view.store(state);
+        self.shared.durable.send_replace(head.sequence);
     }
 
     fn answer(&self, waiters: Vec<Waiter>, committed: Option<&Arc<Committed>>) {

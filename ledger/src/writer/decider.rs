@@ -100,7 +100,7 @@ impl Decider {
     fn finished(&mut self, mut batch: BatchInHand) -> BatchInHand {
         batch.state = Some(self.state.clone());
         self.base = self.state.clone();
-        self.in_flight.forget_durable(self.shared.durable_sequence());
+        self.in_flight.forget_durable(self.shared.readable_sequence());
         batch
     }
 
@@ -361,7 +361,7 @@ impl Decider {
             refusal.move_id.is_some() && matches!(refusal.cause, Cause::HoldsNothing { .. });
         let worth_it = refusal.cause.is_recorded() || noted_on_move;
         let recorded = stamp.command_id.is_some()
-            || (worth_it && self.limiter.passes(&stamp.actor.project, now));
+            || (worth_it && self.limiter.passes(&stamp.actor.project, self.clock.monotonic()));
         if !recorded {
             return WaitsFor::Refused { refusal, recorded_at: None };
         }
@@ -396,7 +396,7 @@ impl Decider {
     }
 
     fn tell_suppressed(&mut self, now: Timestamp, batch: &mut BatchInHand) {
-        if let Some(event) = self.limiter.told(now) {
+        if let Some(event) = self.limiter.told(self.clock.monotonic()) {
             let seed = *blake3::hash(&self.head().hash.0).as_bytes();
             let mut short = [0; 16];
             short.copy_from_slice(&seed[..16]);

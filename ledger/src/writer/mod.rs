@@ -20,6 +20,10 @@ mod interleavings;
 mod open;
 mod refusals;
 mod remembered;
+#[cfg(test)]
+mod restarts;
+#[cfg(test)]
+mod seen;
 mod space;
 #[cfg(test)]
 mod tests;
@@ -62,6 +66,8 @@ pub(crate) struct Shared {
     queue: Mutex<Option<Sender<Submission>>>,
     view: ArcSwap<State>,
     durable: watch::Sender<u64>,
+    /// Up to where the log may be read: never behind what the view or `durable` say.
+    readable: AtomicU64,
     ring: Mutex<Ring>,
     reader: Arc<dyn LogReader>,
     /// Why the log cannot be written, apart from what is known of the disk.
@@ -228,8 +234,8 @@ impl Shared {
         self.read_only.lock().clone().or_else(|| self.disk.unwritable())
     }
 
-    fn durable_sequence(&self) -> u64 {
-        *self.durable.borrow()
+    fn readable_sequence(&self) -> u64 {
+        self.readable.load(Ordering::Acquire)
     }
 }
 
@@ -245,7 +251,7 @@ impl LogReader for DurableReader {
     }
 
     fn read(&self, from: u64, max_records: usize) -> Result<Vec<Record>, LogError> {
-        let durable = self.shared.durable_sequence();
+        let durable = self.shared.readable_sequence();
         if from > durable {
             return Ok(Vec::new());
         }
@@ -254,27 +260,27 @@ impl LogReader for DurableReader {
     }
 
     fn record(&self, sequence: u64) -> Result<Option<Record>, LogError> {
-        if sequence > self.shared.durable_sequence() {
+        if sequence > self.shared.readable_sequence() {
             return Ok(None);
         }
         self.shared.reader.record(sequence)
     }
 
     fn private(&self, sequence: u64) -> Result<Option<Private>, LogError> {
-        if sequence > self.shared.durable_sequence() {
+        if sequence > self.shared.readable_sequence() {
             return Ok(None);
         }
         self.shared.reader.private(sequence)
     }
 
     fn index(&self, key: &IndexKey, after: u64, limit: usize) -> Result<Vec<u64>, LogError> {
-        let durable = self.shared.durable_sequence();
+        let durable = self.shared.readable_sequence();
         let mut found = self.shared.reader.index(key, after, limit)?;
         found.retain(|sequence| *sequence <= durable);
         Ok(found)
     }
 
     fn sequence_at(&self, time: Timestamp) -> Result<u64, LogError> {
-        Ok(self.shared.reader.sequence_at(time)?.min(self.shared.durable_sequence()))
+        Ok(self.shared.reader.sequence_at(time)?.min(self.shared.readable_sequence()))
     }
 }

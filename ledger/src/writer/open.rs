@@ -19,7 +19,7 @@ use crate::log::{
 };
 use crate::record::{ENCODING_NAME, HASH_NAME, Hash};
 use crate::stamp::Stamp;
-use crate::state::State;
+use crate::state::{State, checkpoint};
 use crate::time::Clock;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
@@ -98,6 +98,7 @@ impl Ledger {
         let owner = Owner::take(dir, &options.owner)?;
         let log = RocksLog::open(dir)?;
         check_tail(dir, &log, options.accept_lost_tail)?;
+        checkpoint::remove_beyond(dir, log.head().sequence);
         let file = Acknowledged::open(dir)?;
         Self::start(
             Some(dir.to_owned()),
@@ -140,7 +141,7 @@ impl Ledger {
         let nowhere = PathBuf::new();
         let from = dir.as_deref().unwrap_or(&nowhere);
         let mut told = std::time::Instant::now();
-        let state = restore(from, &*reader, target, &mut |at, target| {
+        let (state, checkpoint_at) = restore(from, &*reader, target, &mut |at, target| {
             if told.elapsed().as_secs() >= 1 {
                 told = std::time::Instant::now();
                 tracing::info!(at, target, "folding the log");
@@ -159,6 +160,7 @@ impl Ledger {
             queue: Mutex::new(Some(queue_in)),
             view: ArcSwap::new(Arc::clone(&view)),
             durable: watch::Sender::new(head.sequence),
+            readable: AtomicU64::new(head.sequence),
             ring: Mutex::new(Ring::starting_at(view)),
             reader,
             read_only: Mutex::new(None),
@@ -179,7 +181,7 @@ impl Ledger {
             acknowledged,
             commits: commits_out,
             checkpoint_every: options.checkpoint_every.max(1),
-            checkpoint_at: head.sequence,
+            checkpoint_at,
             incarnation: 0,
             checkpointing: None,
         };

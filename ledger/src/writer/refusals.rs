@@ -6,9 +6,9 @@
 use crate::event::{Event, RefusalsSuppressed, SuppressedCount};
 use crate::limits::SUPPRESSED_BYTES;
 use crate::refusal::Cause;
-use crate::time::Timestamp;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
 
 const EACH_SECOND_FOR_A_PROJECT: u32 = 10;
 const EACH_SECOND: u32 = 500;
@@ -32,10 +32,11 @@ impl RefusalCounts {
     }
 }
 
-/// Lets so many through in each second and counts the rest.
+/// Lets so many through in each second of the monotonic clock and counts the rest. The system's
+/// clock may be set back or forward: a second that lasts an hour would record nothing for that hour.
 #[derive(Default)]
 pub(super) struct Limiter {
-    second: i64,
+    second: u64,
     passed: u32,
     passed_by_project: HashMap<String, u32>,
     suppressed: HashMap<String, u64>,
@@ -44,9 +45,9 @@ pub(super) struct Limiter {
 
 impl Limiter {
     /// Whether a refusal of `project` received at `now` is recorded.
-    pub(super) fn passes(&mut self, project: &str, now: Timestamp) -> bool {
-        if self.second != now.seconds() {
-            self.second = now.seconds();
+    pub(super) fn passes(&mut self, project: &str, now: Duration) -> bool {
+        if self.second != now.as_secs() {
+            self.second = now.as_secs();
             self.passed = 0;
             self.passed_by_project.clear();
         }
@@ -68,8 +69,8 @@ impl Limiter {
     }
 
     /// The event that tells what was left out, once the second is over.
-    pub(super) fn told(&mut self, now: Timestamp) -> Option<Event> {
-        if self.total == 0 || self.second == now.seconds() {
+    pub(super) fn told(&mut self, now: Duration) -> Option<Event> {
+        if self.total == 0 || self.second == now.as_secs() {
             return None;
         }
         let mut by_project: Vec<SuppressedCount> = self
@@ -99,7 +100,7 @@ mod tests {
     #[test]
     fn ten_a_second_for_a_project_and_the_rest_is_counted() {
         let mut limiter = Limiter::default();
-        let at = |seconds: i64| Timestamp::from_micros(seconds * 1_000_000);
+        let at = Duration::from_secs;
         let passed = (0..100).filter(|_| limiter.passes("p", at(5))).count();
         assert_eq!(passed, 10);
         assert!(limiter.passes("q", at(5)));

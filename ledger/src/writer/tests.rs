@@ -13,11 +13,15 @@ use std::path::Path;
 use uuid::Uuid;
 
 /// Time that goes on by a millisecond each time it is asked for.
-pub(crate) struct TestClock(AtomicU64);
+pub(crate) struct TestClock(pub(crate) AtomicU64);
 
 impl Clock for TestClock {
     fn now(&self) -> Timestamp {
         Timestamp::from_micros(self.0.fetch_add(1000, Ordering::Relaxed) as i64)
+    }
+
+    fn monotonic(&self) -> std::time::Duration {
+        std::time::Duration::from_micros(self.0.load(Ordering::Relaxed))
     }
 }
 
@@ -29,7 +33,7 @@ pub(super) fn options() -> Options {
     Options { owner: "a test".into(), free_space: FreeSpace::Bytes(0), ..Options::default() }
 }
 
-fn open(dir: &Path) -> Ledger {
+pub(super) fn open(dir: &Path) -> Ledger {
     Ledger::open(dir, options(), clock(), [1; 16]).unwrap()
 }
 

@@ -24,6 +24,11 @@ impl Clock for MachineClock {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");
         Timestamp::from_micros(i64::try_from(since.as_micros()).expect("before the year 294246"))
     }
+
+    fn monotonic(&self) -> Duration {
+        static BEGUN: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
+        BEGUN.get_or_init(Instant::now).elapsed()
+    }
 }
 
 /// A real ledger on RocksDB.

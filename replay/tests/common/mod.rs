@@ -23,6 +23,11 @@ impl Clock for Ticking {
     fn now(&self) -> Timestamp {
         Timestamp::from_micros(self.0.fetch_add(1_000_000, Ordering::Relaxed))
     }
+
+    fn monotonic(&self) -> std::time::Duration {
+        let since = self.0.load(Ordering::Relaxed) - START;
+        std::time::Duration::from_micros(u64::try_from(since).unwrap_or(0))
+    }
 }
 
 pub struct Book {
