@@ -242,6 +242,7 @@ mod tests {
     struct Fragile(u64);
 
     const POISON: &str = "CUSTOM_POISON";
+    const PANIC: &str = "CUSTOM_PANIC";
 
     impl Projection for Fragile {
         const NAME: &'static str = "fragile";
@@ -260,7 +261,9 @@ mod tests {
                     let what = "poison".to_owned();
                     return Err(ProjectionError::Contradiction { sequence: header.sequence, what });
                 }
+                // A defect that has half-changed the view.
                 self.0 = header.sequence;
+                assert!(!matches!(event, Event::TraitCreated(it) if it.name == PANIC), "planted");
             }
             Ok(())
         }
@@ -298,6 +301,30 @@ mod tests {
     fn skip(view: &str, sequence: u64) -> Command {
         let reason = "a defect of the view".into();
         Command::SkipEvent(SkipEvent { view: view.into(), sequence, reason })
+    }
+
+    /// A view that panics stops alone, as it was before, and says what the panic said.
+    #[test]
+    fn a_view_that_panics_stops_alone_with_its_cause() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let options = Options { min_free_bytes: 0, ..Options::default() };
+        let ledger = Ledger::open(dir.path(), options, Arc::new(Still), [7; 16]).expect("a ledger");
+        let fragile = Shared::<Fragile>::new();
+        let wake = Arc::new(Notify::new());
+        let mut follow = Follow::start(&ledger, &fragile, wake).expect("a thread");
+        while fragile.published.newest().is_none() {
+            follow.advance(&ledger, ledger.view().sequence());
+            std::thread::yield_now();
+        }
+        let before = make_trait(&ledger, "CUSTOM_A");
+        while follow.advance(&ledger, before) {}
+        let poison = make_trait(&ledger, PANIC);
+        assert!(!follow.advance(&ledger, poison));
+        let stopped = fragile.stopped.lock().clone().expect("it has stopped");
+        assert!(stopped.at == Some(poison) && stopped.why.contains("planted"), "{stopped:?}");
+        assert_eq!(fragile.published.newest().map(|view| view.sequence()), Some(before));
+        drop(follow);
+        ledger.close();
     }
 
     /// Case J17: a view that cannot fold an event stops there with its cause, others go on, and it

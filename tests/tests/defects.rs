@@ -192,3 +192,92 @@ fn a_panic_on_nats_is_a_service_error() {
     assert!(server.terminate().success(), "a clean stop");
     verify_ledger(&server.data_dir());
 }
+
+/// What a caller says about itself is in each event that it leads to, so it is bounded, over HTTP
+/// and on NATS.
+#[test]
+fn callers_and_request_ids_are_bounded() {
+    let nats = Nats::start();
+    let mut server = Server::with(&["--nats", &nats.url()], &[]);
+    let client = server.client();
+    let host = topology::provider(&client, "host", &[("VCPU", 100)]);
+    let body: serde_json::Map<String, Value> = (0..40)
+        .map(|number| {
+            let allocations = json!({&host: {"resources": {"VCPU": 1}}});
+            let consumer = json!({
+                "allocations": allocations, "project_id": "p", "user_id": "u",
+                "consumer_type": "INSTANCE", "consumer_generation": null,
+            });
+            (topology::uuid(&format!("of many {number}")).to_string(), consumer)
+        })
+        .collect();
+    let body = Value::from(body);
+    let asker = Asker::new(&nats.url());
+    asker.query("moves", &json!({})).ok();
+    let before = client.read("/ledger/v1/moves")["sequence"].clone();
+    let (long, id) = ("p".repeat(20_000), format!("req-{}", "1".repeat(300)));
+    let keyed = client.with("idempotency-key", "k");
+    for (name, value) in [
+        ("x-project-id", &*long),
+        ("x-auth-token", &*long),
+        ("x-openstack-request-id", &*id),
+        ("idempotency-key", &*"k".repeat(256)),
+    ] {
+        let answer = keyed.with(name, value).post("/allocations", &body).unwrap();
+        assert_eq!(answer.status, 400, "{name}: {}", answer.text());
+    }
+    let native = claim("one", &host)["claim"].clone();
+    let long = "p".repeat(60_000);
+    for (name, value) in [
+        ("X-Project-Id", &*long),
+        ("Alloc-Actor", &*long),
+        ("X-OpenStack-Request-ID", &*id),
+        ("Idempotency-Key", &*"k".repeat(256)),
+    ] {
+        let reply = asker.command("claim", &[(name, value)], &native);
+        assert_eq!(reply.error(), Some(400), "{name}");
+    }
+    assert_eq!(client.read("/ledger/v1/moves")["sequence"], before, "nothing is on record");
+    // At the bound all of it is taken.
+    let whole = keyed.with("x-project-id", &"p".repeat(255));
+    whole.post("/allocations", &body).unwrap().expect(204);
+    let key = [("Idempotency-Key", &*"k".repeat(255)), ("Alloc-Actor", &*"a".repeat(250))];
+    asker.command("claim", &key, &native).ok();
+    assert!(server.terminate().success(), "a clean stop");
+    verify_ledger(&server.data_dir());
+}
+
+/// A reshape may not leave a capacity that PUT of inventories would refuse.
+#[test]
+fn a_reshape_checks_capacities() {
+    let mut server = Server::start();
+    let client = server.client().with("x-roles", "admin,service");
+    let host = topology::provider(&client, "host", &[("VCPU", 100)]);
+    let reshape = |ratio: f64, reserved: u32| {
+        let inventory = json!({"total": 100, "reserved": reserved, "allocation_ratio": ratio});
+        let inventories = json!({"VCPU": inventory});
+        json!({
+            "inventories": {&host: {"resource_provider_generation": 1, "inventories": inventories}},
+            "allocations": {},
+        })
+    };
+    for (ratio, reserved) in [(-1e30, 0), (1e30, 200), (-1.0, 0)] {
+        let answer = client.post("/reshaper", &reshape(ratio, reserved)).unwrap().expect(400);
+        assert_eq!(answer.json()["errors"][0]["cause"], "inventory_capacity");
+    }
+    // All may be reserved, and a ratio may be great.
+    client.post("/reshaper", &reshape(1.0, 100)).unwrap().expect(204);
+    let found = || client.read("/allocation_candidates?resources=VCPU:1");
+    assert_eq!(found()["allocation_requests"], json!([]));
+    let generation =
+        |it: &Client| it.read(&format!("/resource_providers/{host}"))["generation"].clone();
+    let inventories = json!({
+        "resource_provider_generation": generation(&client),
+        "inventories": {"VCPU": {"total": 2_147_483_647, "allocation_ratio": 3.4e38}},
+    });
+    let path = format!("/resource_providers/{host}/inventories");
+    client.put(&path, &inventories).unwrap().expect(200);
+    assert_eq!(found()["allocation_requests"].as_array().map(Vec::len), Some(1));
+    assert_eq!(count(&client, "view"), 0);
+    assert!(server.terminate().success(), "a clean stop");
+}

@@ -158,3 +158,38 @@ fn shown((class, aggregate): &Place, sum: Sum) -> Value {
         "free": number(sum.free),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ledger::amounts::Inventory;
+    use ledger::time::Timestamp;
+
+    /// Two providers with the greatest ratio are more than 64 bits hold; once they are gone again
+    /// nothing of them is left in the sums.
+    #[test]
+    fn sums_of_huge_capacities_are_shown_as_the_largest_number_and_can_be_taken_back() {
+        let inventory = ProviderInventory {
+            class: 0,
+            inventory: Inventory { allocation_ratio: 3.4e38, ..Inventory::of(2_147_483_647) },
+            held: 3,
+            created_at: Timestamp::from_micros(0),
+            updated_at: None,
+            retiring: false,
+            closed: false,
+        };
+        let place: Place = (Arc::from("VCPU"), None);
+        let mut capacity = Capacity::default();
+        let provider = |number| ProviderUuid(uuid::Uuid::from_u128(number));
+        for number in 0..3 {
+            let part = vec![(place.clone(), Sum::of(&inventory))];
+            capacity.put(provider(number), part, &mut BTreeSet::new());
+        }
+        let shown = shown(&place, capacity.sums[&place]);
+        assert_eq!((&shown["capacity"], &shown["held"]), (&json!(i64::MAX), &json!(9)));
+        for number in 1..3 {
+            capacity.put(provider(number), Vec::new(), &mut BTreeSet::new());
+        }
+        assert_eq!(capacity.sums[&place], Sum::of(&inventory));
+    }
+}

@@ -87,3 +87,35 @@ fn rules(inventory: &Inventory) -> (u32, u32) {
         rules => rules,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ledger::time::Timestamp;
+
+    /// A ratio may put the capacity as far from 0 as 64 bits go, and what is held comes on top.
+    #[test]
+    fn room_is_none_or_all_where_the_capacity_is_beyond_all_numbers() {
+        let row = |allocation_ratio, reserved, held| ProviderInventory {
+            class: 0,
+            inventory: Inventory { allocation_ratio, reserved, ..Inventory::of(100) },
+            held,
+            created_at: Timestamp::from_micros(0),
+            updated_at: None,
+            retiring: false,
+            closed: false,
+        };
+        for (row, most) in [
+            (row(-1e30, 0, 7), 0),
+            (row(1e30, 200, 7), 0),
+            (row(3.4e38, 0, 7), ledger::limits::AMOUNT),
+            (row(1.0, 0, u64::MAX), 0),
+        ] {
+            assert_eq!(room(&row), most);
+            let mut column = ClassColumn::default();
+            column.set(3, Some(&row));
+            column.give_back(3, &row, 5);
+            assert_eq!(column.fits(3, 50), most > 0);
+        }
+    }
+}
