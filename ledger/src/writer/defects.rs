@@ -230,11 +230,15 @@ fn a_capacity_beyond_all_numbers_is_survived() {
             let changes = vec![change];
             Event::InventoryChanged(InventoryChanged { provider: provider(1), generation, changes })
         };
-        apply(event(1, change(None, Some(before))));
-        let mut state = apply(event(2, change(Some(before), Some(after))));
+        let stocked = apply(event(1, change(None, Some(before))));
+        // Something is held already, which comes on top of the capacity.
+        let now = Timestamp::from_micros(2);
+        let mut state =
+            crate::decide::decide(&stocked, &put(9, on(1, 5)), &stamp(9), now).unwrap().state;
+        let next = state.sequence() + 1;
+        state.apply(next, now, &event(3, change(Some(before), Some(after))));
         let free = state.provider(provider(1)).unwrap().inventories[0].free();
         assert_eq!(free > 0, ratio > 1e35);
-        let now = Timestamp::from_micros(2);
         // A claim and a PUT of the inventories are decided, one way or the other.
         let claim = put(1, on(1, 3));
         let claimed = crate::decide::decide(&state, &claim, &stamp(1), now);
