@@ -118,6 +118,8 @@ pub(crate) fn decide_in_place(
             Ok((draft.events, unchanged))
         }
         Err(refusal) => {
+            // Each command adds its events after the last check that can refuse it, or tries on a
+            // draft of its own.
             assert!(backup.is_some() || draft.events.is_empty(), "a refused command added events");
             *state = backup.unwrap_or(draft.state);
             Err(refusal)

@@ -238,7 +238,7 @@ impl Record {
         &self.bytes
     }
 
-    /// The body as stored.
+    /// The body as stored. Both ways to make a record put the body's place within its bytes.
     pub fn body(&self) -> &[u8] {
         &self.bytes[self.body_at..]
     }

@@ -26,7 +26,7 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &AddInventory) -> Decision 
     after.reserved = sum(class, "reserved", before.reserved, reserved)?;
     check(class, &after, true)?;
     change.after = Some(after);
-    let generation = row.generation + 1;
+    let generation = row.generation.saturating_add(1);
     draft.emit(Event::InventoryChanged(InventoryChanged {
         provider,
         generation,

@@ -30,7 +30,7 @@ pub(super) fn set(draft: &mut Draft<'_>, command: &SetAggregates) -> Decision {
     }
     let event = AggregatesChanged {
         provider: command.provider,
-        generation: row.generation + u32::from(bumped),
+        generation: row.generation.saturating_add(u32::from(bumped)),
         added: wanted.difference(&has).map(|name| name.to_string()).collect(),
         removed: has.difference(&wanted).map(|name| name.to_string()).collect(),
     };

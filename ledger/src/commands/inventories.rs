@@ -26,8 +26,11 @@ pub(super) fn change(draft: &mut Draft<'_>, command: &ChangeInventories) -> Deci
     let changes = changes(state, row, &command.change, command.may_reserve_all)?;
     // Where all that was to go is in use, the wishes alone change.
     let mut changed = wishes.is_none() || !changes.is_empty();
-    let event =
-        InventoryChanged { provider: command.provider, generation: row.generation + 1, changes };
+    let event = InventoryChanged {
+        provider: command.provider,
+        generation: row.generation.saturating_add(1),
+        changes,
+    };
     if changed {
         draft.emit(Event::InventoryChanged(event));
     }

@@ -48,7 +48,7 @@ pub(super) fn open(draft: &mut Draft<'_>, command: &MoveToMigration) -> Result<M
             && entry.this.state == MoveState::Reverted
     });
     let (id, attempt) = match again {
-        Some(entry) => (entry.this.id, entry.this.attempt + 1),
+        Some(entry) => (entry.this.id, entry.this.attempt.saturating_add(1)),
         None => (MoveId(draft.new_id()), 1),
     };
     let opened = Move {

@@ -87,6 +87,7 @@ fn is_stale(draft: &Draft<'_>, consumer: ConsumerUuid, searched: &Searched) -> b
 
 fn no_candidate(query: &str, searched: &Searched) -> Refusal {
     let mut end = query.len().min(limits::QUERY_TOLD_BYTES);
+    // 0 is a boundary.
     while !query.is_char_boundary(end) {
         end -= 1;
     }

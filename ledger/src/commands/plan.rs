@@ -217,7 +217,7 @@ fn shortage_of(
         .filter(|planned| !planned.untouched)
         .map(|planned| u64::from(amount_in(&planned.after, asked.provider, asked.class)))
         .sum();
-    let others = signed(held.after) - signed(needed.min(held.after));
+    let others = signed(held.after.saturating_sub(needed));
     let free = inventory.capacity_shown().saturating_sub(others);
     let free = if kept.closed { free.min(0) } else { free };
     let told = |needed, cause| {
@@ -285,6 +285,8 @@ fn signed(amount: u64) -> i64 {
     i64::try_from(amount).unwrap_or(i64::MAX)
 }
 
+/// The row of a provider that a plan names: its numbers come from [`resolve`] or from rows of this
+/// very state, and nothing removes a provider while something of it is held or asked for.
 fn row(state: &State, id: ProviderId) -> &Provider {
     state.provider_row(id).expect("a resolved provider has a row")
 }
@@ -299,7 +301,7 @@ pub(crate) fn generations_after(state: &State, plan: &[Planned]) -> Generations 
         let bumped = if planned.after.is_empty() { &held } else { &planned.after };
         for allocation in bumped {
             let generation = row(state, allocation.provider).generation;
-            after.insert(allocation.provider, generation + 1);
+            after.insert(allocation.provider, generation.saturating_add(1));
         }
     }
     after
@@ -347,7 +349,7 @@ fn consumer_change(state: &State, planned: &Planned) -> Option<ConsumerChange> {
         (_, true) => None,
         (None, false) => Some(planned.generation.unwrap_or(1)),
         (Some(row), false) if planned.untouched => Some(row.generation),
-        (Some(row), false) => Some(row.generation + 1),
+        (Some(row), false) => Some(row.generation.saturating_add(1)),
     };
     Some(ConsumerChange {
         consumer: planned.consumer,

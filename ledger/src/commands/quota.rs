@@ -34,7 +34,7 @@ pub(super) fn set(draft: &mut Draft<'_>, command: &SetQuota) -> Decision {
     if changes.is_empty() {
         return Ok(Some(Unchanged::NoChange));
     }
-    if state.quota_count() + changes.len() > limits::QUOTAS {
+    if state.quota_count().saturating_add(changes.len()) > limits::QUOTAS {
         return Err(crate::decide::too_large("limits of projects", limits::QUOTAS));
     }
     let project_id = command.project_id.clone();
@@ -57,7 +57,7 @@ pub(super) fn check(state: &State, plan: &[Planned]) -> Result<(), Refusal> {
         let name = projects.name(project);
         let Some(limit) = state.limit_of(name, class).filter(|_| come > gone) else { continue };
         let held = state.held_by_project(name, class);
-        let after = held.saturating_sub(gone) + come;
+        let after = held.saturating_sub(gone).saturating_add(come);
         if after > limit {
             let (project_id, class) = (name.to_owned(), state.classes().name(class).to_string());
             return Err(Cause::Quota { project_id, class, limit, held, after }.into());

@@ -22,7 +22,7 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &ReleaseAndReserve) -> Deci
         return Err(Cause::HoldsNothingThere { consumer, provider }.into());
     }
     let changes = reserved(state, row, command)?;
-    let generation = row.generation + 1;
+    let generation = row.generation.saturating_add(1);
     let mut trial = draft.trial();
     trial.emit(Event::InventoryChanged(InventoryChanged { provider, generation, changes }));
     let release = Release { consumer, ended: command.ended, reason: command.reason.clone() };

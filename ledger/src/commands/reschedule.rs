@@ -133,7 +133,7 @@ fn to_an_alternate<'a>(draft: &Draft<'a>, this: &Move, reason: &str) -> Result<D
     let open = give_up(&mut trial, this, reason, &[])?;
     let mut passed_over = Vec::new();
     for (number, alternate) in (0u32..).zip(&this.alternates) {
-        let rest = this.alternates[number as usize + 1..].to_vec();
+        let rest = this.alternates.iter().skip(number as usize).skip(1).cloned().collect();
         let next = Move { alternates: rest, ..open.clone() };
         let destination = Some(Destination { this: next, reason: None });
         let taken = Taken { option: number, passed_over: passed_over.clone() };

@@ -38,11 +38,11 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &Reshape) -> Decision {
         let (id, row) = provider_row(state, provider)?;
         // One for the union if it is not empty, one if it is among the allocations' providers, and
         // one for the final set.
-        let base = row.generation + u32::from(!wanted.inventories.is_empty());
-        let bumped = generations.remove(&id).map_or(base, |_| base + 1);
+        let base = row.generation.saturating_add(u32::from(!wanted.inventories.is_empty()));
+        let bumped = generations.remove(&id).map_or(base, |_| base.saturating_add(1));
         inventories.push(InventoryChanged {
             provider,
-            generation: bumped + 1,
+            generation: bumped.saturating_add(1),
             changes: set_to(state, row, &wanted.inventories),
         });
     }
@@ -93,7 +93,11 @@ fn union(state: &State, command: &Reshape) -> Result<Vec<InventoryChanged>, Refu
         let (_, row) = provider_row(state, provider)?;
         let mut changes = set_to(state, row, &wanted.inventories);
         changes.retain(|change: &InventoryBeforeAfter| change.after.is_some());
-        events.push(InventoryChanged { provider, generation: row.generation + 1, changes });
+        events.push(InventoryChanged {
+            provider,
+            generation: row.generation.saturating_add(1),
+            changes,
+        });
     }
     Ok(events)
 }

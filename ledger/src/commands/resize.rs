@@ -47,6 +47,7 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &Resize) -> Decision {
         let this = Move { alternates: found.alternates, ..this.clone() };
         let owner = this.owner.clone();
         let taken = Taken { option: found.option, passed_over: found.passed_over };
+        // The search numbers these very options.
         let option = &options[found.option as usize];
         let destination = Some(Destination { this, reason: None });
         claim_one(&mut trial, command.consumer, &owner, option, destination, taken)

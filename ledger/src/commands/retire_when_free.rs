@@ -81,7 +81,7 @@ pub(super) fn sweep(draft: &mut Draft<'_>, first: usize) {
         if !changes.is_empty() {
             draft.emit(Event::InventoryChanged(InventoryChanged {
                 provider: row.uuid,
-                generation: row.generation + 1,
+                generation: row.generation.saturating_add(1),
                 changes,
             }));
         }

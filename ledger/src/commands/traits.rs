@@ -61,7 +61,7 @@ pub(super) fn set(draft: &mut Draft<'_>, command: &SetTraits) -> Decision {
     }
     let event = TraitsChanged {
         provider: command.provider,
-        generation: row.generation + 1,
+        generation: row.generation.saturating_add(1),
         added: wanted.difference(&has).map(|name| name.to_string()).collect(),
         removed: has.difference(&wanted).map(|name| name.to_string()).collect(),
     };

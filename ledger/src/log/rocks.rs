@@ -117,6 +117,8 @@ impl Log for RocksLog {
             return Appended::Refused(self.head);
         }
         let Some(head) = batch.head() else { return Appended::Committed };
+        // The writer, which alone appends, makes batches of records that follow on the head, each with
+        // its private part and its event.
         assert_eq!(batch.records.len(), batch.privates.len(), "each record has its private part");
         assert_eq!(batch.records.len(), batch.events.len(), "each record has its event");
         assert_eq!(batch.records[0].header.sequence, expected.sequence + 1, "a batch follows on");

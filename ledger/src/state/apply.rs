@@ -1,5 +1,10 @@
 //! Folding events into the state. `apply` is deterministic and cannot fail: an event says what
 //! became of everything it touched, so nothing is decided here. It asserts what must hold.
+//!
+//! What is asserted here cannot be reached by a request: events come from `decide`, which has checked
+//! it on this very state, or from a log whose chain was checked. A log that an older version wrote
+//! wrongly is refused where it is folded, with the event and what is wrong
+//! ([`crate::fold::FoldError::Contradiction`]); a defect of `decide` costs the one command.
 
 use super::consumer::{Allocation, Allocations, Consumer, ConsumerId};
 use super::provider::{Provider, ProviderInventory};

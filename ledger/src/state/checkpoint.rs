@@ -71,6 +71,7 @@ impl State {
     pub fn digest(&self) -> Hash {
         let mut digest = DigestWriter::new(io::sink());
         // Writing into a sink cannot fail, and the state holds nothing that has no encoding.
+        // Writing into a hash cannot fail, and all of the state can be encoded: it came from events.
         self.write_stream(&mut digest).expect("the state can be encoded");
         digest.finish().0
     }

@@ -46,7 +46,8 @@ pub fn given_back(
     for held in gives_up.map(of).unwrap_or_default() {
         let is_covered = covered.covers(held.class);
         if !(is_member && is_covered) {
-            *found.entry((held.provider, held.class)).or_default() += u64::from(held.amount);
+            let sum = found.entry((held.provider, held.class)).or_default();
+            *sum = sum.saturating_add(held.amount.into());
         }
     }
     listed(found)

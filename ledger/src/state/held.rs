@@ -6,6 +6,7 @@
 //! ```
 //!
 //! A group's rule may cover some classes only; for the others its members add up.
+#![warn(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::expect_used)]
 
 use super::consumer::{Allocations, amount_in};
 use super::provider::{ClassId, ProviderId};
@@ -51,20 +52,19 @@ pub fn held_after(state: &State, writes: &[Write]) -> Demand {
         for write in writes {
             let row = state.consumer(write.consumer);
             if row.is_some_and(|row| row.link.is_none()) {
-                gone += row.map_or(0, |row| u64::from(row.amount(provider, class)));
+                let amount = row.map_or(0, |row| u64::from(row.amount(provider, class)));
+                gone = gone.saturating_add(amount);
             }
             if write.link.is_none() {
-                come += u64::from(amount_in(&write.after, provider, class));
+                come = come.saturating_add(amount_in(&write.after, provider, class).into());
             }
         }
         for group in &groups {
             let covered = group.covered.covers(class);
-            gone +=
-                count(covered, group.before.iter().map(|&m| amount_now(state, m, provider, class)));
-            come += count(
-                covered,
-                group.after.iter().map(|&m| amount_then(state, writes, m, provider, class)),
-            );
+            let before = group.before.iter().map(|&m| amount_now(state, m, provider, class));
+            gone = gone.saturating_add(count(covered, before));
+            let after = group.after.iter().map(|&m| amount_then(state, writes, m, provider, class));
+            come = come.saturating_add(count(covered, after));
         }
         // A ledger that an older version wrote may have a figure on record that is too small; then
         // the holders say what there is, and the figure is right from this command on.
@@ -86,7 +86,8 @@ struct Touched {
 }
 
 fn count(covered: bool, amounts: impl Iterator<Item = u64>) -> u64 {
-    if covered { amounts.max().unwrap_or(0) } else { amounts.sum() }
+    let all = if covered { u64::max } else { u64::saturating_add };
+    amounts.fold(0, all)
 }
 
 fn amount_now(state: &State, consumer: ConsumerUuid, provider: ProviderId, class: ClassId) -> u64 {
@@ -164,18 +165,18 @@ fn touched(state: &State, writes: &[Write], groups: &[Touched]) -> Vec<(Provider
 
 /// `held` of one (provider, class) computed from nothing: what the kept figure must equal.
 pub(crate) fn held_from_holders(state: &State, provider: ProviderId, class: ClassId) -> u64 {
-    let mut sum = 0;
+    let mut sum = 0u64;
     let mut groups: BTreeMap<LinkId, Vec<u64>> = BTreeMap::new();
     for consumer in state.holders(provider) {
         let amount = u64::from(consumer.amount(provider, class));
         match consumer.link {
-            None => sum += amount,
+            None => sum = sum.saturating_add(amount),
             Some(link) => groups.entry(link).or_default().push(amount),
         }
     }
     for (id, amounts) in groups {
         let covered = state.link(id).is_some_and(|group| group.covered.covers(class));
-        sum += count(covered, amounts.into_iter());
+        sum = sum.saturating_add(count(covered, amounts.into_iter()));
     }
     sum
 }

@@ -100,7 +100,8 @@ impl ProviderRows<'_> {
     }
 }
 
-/// Things with a UUID and a dense number that is used again.
+/// Things with a UUID and a dense number that is used again. Each number in `ids` or `free` is that of
+/// a row, so indexing by it cannot fail; the memory ends long before the numbers do.
 #[derive(Clone)]
 struct Slots<T> {
     rows: imbl::Vector<Option<Arc<T>>>,

@@ -21,7 +21,11 @@ impl Names {
         self.by_name.get(name).copied()
     }
 
-    /// The name with `number`; empty if there is none.
+    /// The name with `number`. Numbers are kept by what the same state made of the same events, and no
+    /// number that was given is ever taken away.
+    ///
+    /// # Panics
+    /// For a number that this set never gave.
     pub fn name(&self, number: u32) -> &Arc<str> {
         &self.by_number[number as usize]
     }

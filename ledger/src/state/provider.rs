@@ -23,7 +23,8 @@ pub struct Provider {
     pub uuid: ProviderUuid,
     /// Its unique name.
     pub name: Arc<str>,
-    /// Counts changes; clients use it to notice that they know an older state.
+    /// Counts changes; clients use it to notice that they know an older state. After 2^32 - 1
+    /// changes it stays there.
     pub generation: u32,
     /// Its parent in the tree.
     pub parent: Option<ProviderId>,

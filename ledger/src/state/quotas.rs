@@ -137,7 +137,8 @@ impl State {
             self.quotas.held.insert(*key, held.saturating_sub(*gone));
         }
         for (key, come) in after {
-            *self.quotas.held.entry(*key).or_insert(0) += come;
+            let held = self.quotas.held.entry(*key).or_insert(0);
+            *held = held.saturating_add(*come);
         }
         for key in before.keys().chain(after.keys()) {
             if self.quotas.held.get(key) == Some(&0) {
@@ -176,7 +177,8 @@ impl Touched {
 /// Adds what one unlinked consumer counts for.
 pub(crate) fn add_alone(held: &mut OfProjects, project: u32, allocations: &Allocations) {
     for one in allocations {
-        *held.entry((project, one.class)).or_default() += u64::from(one.amount);
+        let sum = held.entry((project, one.class)).or_default();
+        *sum = sum.saturating_add(one.amount.into());
     }
 }
 
@@ -188,11 +190,12 @@ pub(crate) fn add_group(held: &mut OfProjects, group: &Group, members: &[Member]
             let counted = most.entry((member.project, one.provider, one.class)).or_default();
             *counted = match group.covered.covers(one.class) {
                 true => u64::from(one.amount).max(*counted),
-                false => *counted + u64::from(one.amount),
+                false => counted.saturating_add(one.amount.into()),
             };
         }
     }
     for ((project, _, class), amount) in most {
-        *held.entry((project, class)).or_default() += amount;
+        let sum = held.entry((project, class)).or_default();
+        *sum = sum.saturating_add(amount);
     }
 }

@@ -19,7 +19,8 @@ pub struct Entry {
     pub users: u32,
 }
 
-/// All classes, or all traits.
+/// All classes, or all traits. Each number that it gave has an entry for as long as it lives, so
+/// indexing by a number cannot fail.
 #[derive(Clone, Default)]
 pub struct Vocabulary {
     names: Names,

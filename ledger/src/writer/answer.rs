@@ -48,7 +48,8 @@ impl Answer {
     /// The events of the group, in order: those of what was accepted, or the record of the refusal.
     pub fn events(&self) -> impl Iterator<Item = (&Header, &Event)> {
         self.group.iter().flat_map(|group| {
-            let skip = usize::try_from(group.first - group.committed.first).unwrap_or(0);
+            let skip =
+                usize::try_from(group.first.saturating_sub(group.committed.first)).unwrap_or(0);
             let records = group.committed.records.iter().skip(skip).take(group.count as usize);
             records.map(|record| &record.header).zip(group.committed.events.iter().skip(skip))
         })

@@ -372,7 +372,7 @@ impl Committer {
     fn checkpoint(&mut self) {
         let Some(dir) = self.shared.dir.clone() else { return };
         let state = self.shared.view.load_full();
-        if state.sequence() < self.checkpoint_at + self.checkpoint_every {
+        if state.sequence() < self.checkpoint_at.saturating_add(self.checkpoint_every) {
             return;
         }
         // What room there is belongs to the log.

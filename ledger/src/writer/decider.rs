@@ -307,11 +307,12 @@ impl Decider {
         batch: &mut BatchInHand,
     ) -> u32 {
         let count = u32::try_from(events.len()).unwrap_or(u32::MAX);
-        let (first, _) = records.first().expect("a group has events");
+        let (Some((first, _)), Some((last, _))) = (records.first(), records.last()) else {
+            return 0;
+        };
         if let (Some(id), Some(digest)) = (&stamp.command_id, digest) {
             self.in_flight.note(id.clone(), first.header.sequence, digest);
         }
-        let (last, _) = records.last().expect("a group has events");
         assert_eq!(self.state.sequence(), last.header.sequence, "W and the chain go together");
         self.state.seal(last.hash, self.epoch);
         batch.push(events, records);
@@ -390,7 +391,9 @@ impl Decider {
                 return None;
             }
         };
-        self.state.apply(before.sequence + 1, now, &events[0]);
+        for event in &events {
+            self.state.apply(before.sequence + 1, now, event);
+        }
         self.append(events, records, stamp, digest, batch);
         Some(before.sequence + 1)
     }

@@ -255,3 +255,71 @@ fn a_capacity_beyond_all_numbers_is_survived() {
         crate::decide::decide(&state, &[change], &stamp(2), now).unwrap();
     }
 }
+
+/// A figure that an older version wrote too small is no reason to end: commands on it are decided,
+/// and the figure is right from then on.
+#[test]
+fn a_ledger_with_too_small_a_figure_is_served_and_mended() {
+    let log = MemoryLog::default();
+    let ledger = open(&log);
+    ledger.submit_blocking(host(1, 100), stamp(1)).unwrap();
+    ledger.submit_blocking(quota_of_p(90), stamp(2)).unwrap();
+    let mut state = (*ledger.view()).clone();
+    ledger.close();
+    let now = Timestamp::from_micros(i64::MAX / 2);
+    let claim = crate::decide::decide(&state, &put(1, on(1, 5)), &stamp(3), now).unwrap();
+    for mut event in claim.events {
+        if let Event::Claimed(body) = &mut event {
+            body.providers[0].held[0].after = 2;
+        }
+        state.apply(state.sequence() + 1, now, &event);
+    }
+    assert!(state.check_invariants().is_err() && held(&state, 1) == 2);
+    for (command, left) in [
+        (put(2, on(1, 1)), 3),
+        (put(1, on(1, 4)), 5),
+        (put(2, Holding::new()), 4),
+        (put(1, Holding::new()), 0),
+    ] {
+        state = crate::decide::decide(&state, &command, &stamp(4), now).unwrap().state;
+        assert_eq!(held(&state, 1), left);
+    }
+    state.check_invariants().unwrap();
+}
+
+fn quota_of_p(most: u64) -> Vec<Command> {
+    let limits = [("VCPU".to_owned(), Some(Limit::AtMost(most)))].into();
+    vec![Command::SetQuota(SetQuota { project_id: Some("p".into()), limits })]
+}
+
+/// An event that contradicts what is before it, as another program may write it, is told with its
+/// place where the log is folded; nothing panics.
+#[test]
+fn a_log_that_contradicts_itself_is_refused_by_name() {
+    use crate::fold::FoldError;
+    use crate::log::{Appended, Batch, Head, Log};
+    let mut log = MemoryLog::default();
+    let ledger = open(&log);
+    ledger.submit_blocking(host(1, 10), stamp(1)).unwrap();
+    let last = ledger.reader().record(ledger.view().sequence()).unwrap().unwrap();
+    ledger.close();
+    let sequence = last.header.sequence + 1;
+    let gone = crate::event::ProviderDeleted { provider: provider(7), name: String::new() };
+    let event = Event::ProviderDeleted(gone);
+    let header = crate::record::Header {
+        sequence,
+        group_first: sequence,
+        group_count: 1,
+        previous_hash: last.hash,
+        ..last.header
+    };
+    let record = Record::encode(header, &event).unwrap();
+    let head = Head { sequence: sequence - 1, hash: last.hash };
+    let batch = Batch { records: vec![record], privates: vec![None], events: vec![event] };
+    assert_eq!(log.append(&batch, head), Appended::Committed);
+    let error = Ledger::open_on(Box::new(log), options(), clock(), [2; 16]).err().unwrap();
+    let OpenError::Fold(FoldError::Contradiction { sequence: at, what }) = error else {
+        panic!("{error}")
+    };
+    assert!(at == sequence && what.contains("does not exist"), "{at}: {what}");
+}

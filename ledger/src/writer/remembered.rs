@@ -94,11 +94,13 @@ pub(super) fn answer_from_log(
 ) -> Result<Answer, LogError> {
     let missing = LogError::Missing { sequence: first, head };
     let count = reader.record(first)?.ok_or(missing)?.header.group_count;
-    let mut records = Vec::with_capacity(count as usize);
+    // The count comes from the disk: nothing is laid aside for it.
+    let mut records = Vec::new();
     while records.len() < count as usize {
-        let next = reader.read(first + records.len() as u64, count as usize - records.len())?;
+        let sequence = first.saturating_add(records.len() as u64);
+        let next = reader.read(sequence, (count as usize).saturating_sub(records.len()))?;
         if next.is_empty() {
-            return Err(LogError::Missing { sequence: first + records.len() as u64, head });
+            return Err(LogError::Missing { sequence, head });
         }
         records.extend(next);
     }
@@ -110,7 +112,7 @@ pub(super) fn answer_from_log(
         );
     }
     let outcome = outcome_of(&events, first);
-    let last = first + u64::from(count) - 1;
+    let last = first.saturating_add(count.into()).saturating_sub(1);
     let committed = Arc::new(Committed { first, last, records, events });
     Ok(Answer {
         outcome,

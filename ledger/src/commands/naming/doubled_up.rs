@@ -136,7 +136,8 @@ fn trees(state: &State, allocations: &Allocations) -> BTreeMap<ProviderId, BTree
     let mut trees: BTreeMap<ProviderId, BTreeMap<ClassId, u64>> = BTreeMap::new();
     for held in allocations.iter().filter(|held| !is_sharing(state, held.provider)) {
         let Some(root) = root(state, held.provider) else { continue };
-        *trees.entry(root).or_default().entry(held.class).or_default() += u64::from(held.amount);
+        let sum = trees.entry(root).or_default().entry(held.class).or_default();
+        *sum = sum.saturating_add(held.amount.into());
     }
     trees
 }

@@ -83,6 +83,7 @@ pub(crate) fn steps(
     destination_claimed::take(&mut write, &mut steps);
     doubled_up::take(&mut write, &mut steps);
     other::take(&mut write, &mut steps);
+    // The last rule takes all that are left.
     assert!(write.left.is_empty(), "each consumer of a write is in one event");
     steps
 }

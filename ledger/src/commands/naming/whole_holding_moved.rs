@@ -64,7 +64,8 @@ fn open(write: &mut Write<'_>, giver: &PlainWrite, receiver: &PlainWrite, steps:
     });
     if claims_too {
         let destination = write.state.holding(&giver.after);
-        let generation = write.state.consumer(giver.consumer).map(|row| row.generation + 1);
+        let generation =
+            write.state.consumer(giver.consumer).map(|row| row.generation.saturating_add(1));
         steps.push(Step {
             kind: Event::Claimed,
             plan: vec![Planned { generation, ..write.giver(giver) }],
@@ -101,7 +102,7 @@ fn opened(write: &mut Write<'_>, giver: &PlainWrite, receiver: &PlainWrite) -> M
     let base = again.map_or(fresh.clone(), |entry| entry.this.clone());
     Move {
         state: MoveState::Open,
-        attempt: base.attempt + 1,
+        attempt: base.attempt.saturating_add(1),
         request_id: write.request_id.map(str::to_owned),
         source: fresh.source,
         destination: fresh.destination,
