@@ -29,7 +29,7 @@ impl<'a> Batch<'a> {
         sequence: u64,
     ) -> Result<impl Iterator<Item = (&'a Header, &'a Event)>, ProjectionError> {
         let first = self.records.first().map_or(sequence + 1, |record| record.header.sequence);
-        if first > sequence + 1 && sequence > 0 {
+        if first > sequence.saturating_add(1) && sequence > 0 {
             return Err(ProjectionError::Gap { at: sequence, next: first });
         }
         let records = self.records;
@@ -189,7 +189,8 @@ fn whole_groups(records: &[Record], target: u64) -> usize {
     let ends = |record: &Record| {
         let header = &record.header;
         header.sequence <= target
-            && header.sequence + 1 == header.group_first + u64::from(header.group_count)
+            && header.group_first.checked_add(header.group_count.into())
+                == header.sequence.checked_add(1)
     };
     records.iter().rposition(ends).map_or(0, |at| at + 1)
 }

@@ -127,7 +127,8 @@ impl Links {
                     amount
                 };
                 if share > 0 {
-                    *member.counted.entry((provider, class)).or_default() += share;
+                    let counted = member.counted.entry((provider, class)).or_default();
+                    *counted = counted.saturating_add(share);
                 }
             }
         }

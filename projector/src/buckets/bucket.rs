@@ -172,7 +172,7 @@ impl Bucket {
     async fn acknowledged(&mut self) -> Result<(), Fault> {
         let Some(oldest) = self.sent.pop_front() else { return Ok(()) };
         let ack = oldest.await.map_err(|error| Fault::server(self.name, &error))?;
-        if ack.sequence != self.last + 1 {
+        if self.last.checked_add(1) != Some(ack.sequence) {
             let what = format!("write {} came after {}", ack.sequence, self.last);
             return Err(Fault::Changed { bucket: self.name, what });
         }

@@ -1,4 +1,6 @@
 //! A column of values by provider number, made for cheap snapshots.
+//!
+//! A block is there before a value is written into it, and a place in it is less than its length.
 
 use ledger::state::ProviderId;
 use std::sync::Arc;

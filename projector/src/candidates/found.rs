@@ -1,6 +1,9 @@
 //! What a search found, in flat arrays of numbers: an answer of a thousand candidates costs a
 //! handful of memory allocations, and amounts that many candidates share are stored once, so that
 //! whoever renders them can render them once too.
+//!
+//! Numbers of parts, amounts and ends are given when these are pushed, and nothing is taken out again:
+//! indexing by them cannot fail.
 
 use ledger::state::{ClassId, ProviderId};
 use rustc_hash::FxHashMap;

@@ -1,4 +1,7 @@
 //! The search at one anchor: what has to be chosen there, and among which providers.
+//!
+//! Ranges of options and demands are those of the lists that they were pushed to, so slicing cannot
+//! fail.
 
 use super::plan::{Demand, GroupPlan, Many, Plan, Rule};
 use ledger::state::ProviderId;

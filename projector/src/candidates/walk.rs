@@ -1,5 +1,8 @@
 //! Going through the combinations at one anchor, leaving out at each step what cannot be part of
 //! a candidate, so that time grows with the candidates wanted and not with the combinations.
+//!
+//! Indexing here cannot fail, whatever the query: depths count the choices of the problem at hand,
+//! options are numbered by the list that they are taken from, and groups by the plan.
 
 use super::plan::{Plan, Rule};
 use super::problem::Problem;

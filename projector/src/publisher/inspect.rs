@@ -70,7 +70,7 @@ fn misshapen(source: &Source, info: &Info) -> Option<String> {
     if state.messages == 0 && state.last_sequence + 1 == first {
         return None;
     }
-    let spanned = (state.last_sequence + 1).saturating_sub(state.first_sequence);
+    let spanned = state.last_sequence.saturating_add(1).saturating_sub(state.first_sequence);
     if state.messages != spanned || state.deleted_count.unwrap_or(0) > 0 {
         return Some(format!(
             "has {} messages from {} to {}: there are holes",

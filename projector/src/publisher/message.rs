@@ -66,7 +66,7 @@ pub(super) fn message(
     let mut headers = HeaderMap::new();
     headers.insert(NATS_MESSAGE_ID, header.id.to_string());
     headers.insert(NATS_EXPECTED_STREAM, stream);
-    headers.insert(NATS_EXPECTED_LAST_SEQUENCE, (header.sequence - 1).to_string());
+    headers.insert(NATS_EXPECTED_LAST_SEQUENCE, header.sequence.saturating_sub(1).to_string());
     if let Some(id) = previous_id {
         headers.insert(EXPECTED_LAST_MESSAGE_ID, id);
     }

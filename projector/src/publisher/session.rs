@@ -90,7 +90,8 @@ impl<'a> Session<'a> {
             begun: ready.info,
             window: Window::default(),
             waiting: VecDeque::new(),
-            next: ready.last + 1,
+            // A stream that ends beyond the ledger was refused when it was looked at.
+            next: ready.last.saturating_add(1),
             previous_id: None,
             acknowledged: ready.last,
         }

@@ -92,7 +92,7 @@ async fn make(source: &Source, context: &Context, first: u64) -> Result<Ready, F
         })?;
     let info = stream.cached_info().clone();
     let last = info.state.last_sequence;
-    if last + 1 != first || info.state.messages != 0 {
+    if last.checked_add(1) != Some(first) || info.state.messages != 0 {
         return Err(Fault::Changed(format!("a new stream ends at {last}, not before {first}")));
     }
     tracing::info!(stream = source.options.stream, first, "made the stream");

@@ -30,7 +30,8 @@ impl HeldByMoves {
         let mut amounts = BTreeMap::new();
         for holder in holders {
             for &(provider, class, amount) in in_flight.count(holder, &classes, &links).iter() {
-                *amounts.entry((provider, class)).or_default() += amount;
+                let sum: &mut u64 = amounts.entry((provider, class)).or_default();
+                *sum = sum.saturating_add(amount);
             }
         }
         Self { amounts }

@@ -49,7 +49,8 @@ fn totals(state: &State) -> Totals {
         sum.consumers += 1;
         if row.link.is_none() {
             for held in &row.allocations {
-                *sum.amounts.entry(held.class).or_default() += u64::from(held.amount);
+                let amount = sum.amounts.entry(held.class).or_default();
+                *amount = amount.saturating_add(held.amount.into());
             }
         }
     }
@@ -113,7 +114,7 @@ fn count_moves(view: &mut UsageView) {
         {
             let row = view.providers.get_mut(&provider).map(Arc::make_mut);
             if let Some(usage) = row.and_then(|row| row.class_mut(class)) {
-                usage.held_by_moves += amount;
+                usage.held_by_moves = usage.held_by_moves.saturating_add(amount);
             }
         }
     }

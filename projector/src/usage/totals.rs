@@ -93,9 +93,10 @@ impl Totals {
         amounts: impl Iterator<Item = (ClassNumber, u64)>,
     ) {
         let sum = Arc::make_mut(self.sums.entry(key).or_default());
-        sum.consumers += consumers;
+        sum.consumers = sum.consumers.saturating_add(consumers);
         for (class, amount) in amounts.filter(|&(_, amount)| amount > 0) {
-            *sum.amounts.entry(class).or_default() += amount;
+            let sum = sum.amounts.entry(class).or_default();
+            *sum = sum.saturating_add(amount);
         }
         self.tidy(key);
     }
@@ -177,9 +178,10 @@ impl Totals {
             consumer_count: 0,
             amounts: BTreeMap::new(),
         });
-        usage.consumer_count += consumers;
+        usage.consumer_count = usage.consumer_count.saturating_add(consumers);
         for (class, amount) in amounts {
-            *usage.amounts.entry(Arc::clone(classes.name(class))).or_default() += amount;
+            let sum = usage.amounts.entry(Arc::clone(classes.name(class))).or_default();
+            *sum = sum.saturating_add(amount);
         }
     }
 
