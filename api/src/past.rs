@@ -139,7 +139,7 @@ fn fold_to(app: &App, reader: &dyn LogReader, target: u64) -> Result<State, Fold
 fn whole_groups(reader: &dyn LogReader, asked: u64) -> Result<u64, LogError> {
     let Some(record) = reader.record(asked)? else { return Ok(0) };
     let header = record.header;
-    let last = header.group_first + u64::from(header.group_count).saturating_sub(1);
+    let last = header.group_first.saturating_add(u64::from(header.group_count).saturating_sub(1));
     Ok(if asked >= last { asked } else { header.group_first.saturating_sub(1) })
 }
 

@@ -45,7 +45,7 @@ fn sequence(source: &Source, point: Point) -> Result<u64, Error> {
 /// The last event at or before `asked` with which a group is whole: no reader ever saw half of one.
 fn whole_groups(source: &Source, asked: u64) -> Result<u64, Error> {
     let header = source.record(asked)?.header;
-    let last = header.group_first + u64::from(header.group_count).saturating_sub(1);
+    let last = header.group_first.saturating_add(u64::from(header.group_count).saturating_sub(1));
     Ok(if asked >= last { asked } else { header.group_first.saturating_sub(1) })
 }
 

@@ -127,13 +127,13 @@ impl Walk<'_> {
         let mut part = Part { entry, refusal: None, steps: None, moves: Vec::new() };
         match &event {
             Some(Event::Rejected(body)) => {
-                let before = self.state_at(sequence - 1)?;
+                let before = self.state_at(sequence.saturating_sub(1))?;
                 let now = record.header.recorded_at;
                 part.refusal = Some(RefusalReport::of(&before, body, now, self.names));
             }
             Some(event) => {
                 if let Some(body) = event.allocations() {
-                    let before = self.state_at(sequence - 1)?;
+                    let before = self.state_at(sequence.saturating_sub(1))?;
                     let after = self.state_at(sequence)?;
                     part.steps = Some(Steps::of(&before, &after, body));
                     part.moves = body.moves.clone();

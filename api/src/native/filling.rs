@@ -115,7 +115,7 @@ fn bound(state: &State, found: &Found) -> Option<u64> {
         for (provider, amounts) in candidate.allocations() {
             for &(class, amount) in amounts {
                 let sum = needed.entry(class).or_insert((0, false));
-                *sum = (sum.0 + amount, sum.0 == 0);
+                *sum = (sum.0.saturating_add(amount), sum.0 == 0);
                 let class_use = classes
                     .entry(class)
                     .or_insert_with(|| ClassUse { whole: true, ..ClassUse::default() });

@@ -52,7 +52,7 @@ impl<'a> InFlight<'a> {
             for class in usage.classes.iter().filter(|class| class.held_by_moves > 0) {
                 let name = self.usage.classes().name(class.class).to_string();
                 let before = held.get(&name).and_then(Value::as_u64).unwrap_or(0);
-                held.insert(name, (before + class.held_by_moves).into());
+                held.insert(name, before.saturating_add(class.held_by_moves).into());
             }
         }
         let has = |holding: &Holding| tree.iter().any(|uuid| holding.contains_key(uuid));

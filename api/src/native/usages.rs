@@ -101,9 +101,9 @@ fn sum(types: &BTreeMap<String, OfType>) -> BTreeMap<String, Figures> {
     let mut sums: BTreeMap<String, Figures> = BTreeMap::new();
     for (class, figures) in types.values().flat_map(|of_type| &of_type.classes) {
         let sum = sums.entry(class.clone()).or_default();
-        sum.held += figures.held;
-        sum.held_by_moves += figures.held_by_moves;
-        sum.without_moves += figures.without_moves;
+        sum.held = sum.held.saturating_add(figures.held);
+        sum.held_by_moves = sum.held_by_moves.saturating_add(figures.held_by_moves);
+        sum.without_moves = sum.without_moves.saturating_add(figures.without_moves);
     }
     sums
 }

@@ -62,7 +62,8 @@ fn counted(usages: &[TypeUsage]) -> Value {
 fn sum(usages: &[TypeUsage]) -> (Map<String, Value>, u64) {
     let mut amounts = std::collections::BTreeMap::<&str, u64>::new();
     for (class, amount) in usages.iter().flat_map(|usage| &usage.amounts) {
-        *amounts.entry(class).or_default() += amount;
+        let sum = amounts.entry(class).or_default();
+        *sum = sum.saturating_add(*amount);
     }
     let consumers = usages.iter().map(|usage| usage.consumer_count).sum();
     (

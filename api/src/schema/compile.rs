@@ -8,6 +8,7 @@ use super::keyword::{Format, Keyword, Pattern, Schema, Type};
 
 /// Compiles a schema.
 pub(super) fn compile(source: &Value) -> Schema {
+    // Here and below: the schemas are this program's own constants, and compiled when it starts.
     let object = source.as_object().expect("a schema is an object");
     let keywords = object.iter().map(|(name, value)| keyword(name, value, object)).collect();
     Schema { keywords, source: source.clone() }

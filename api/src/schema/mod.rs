@@ -50,6 +50,7 @@ impl Versions {
     pub fn at(&self, version: Version) -> &Schema {
         let mut newest_first = self.schemas.iter().rev();
         let found = newest_first.find(|(since, _)| *since <= version);
+        // The list is a constant of this program, and none is empty.
         &found.or(self.schemas.first()).expect("a thing has at least one schema").1
     }
 }

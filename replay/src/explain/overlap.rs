@@ -205,7 +205,8 @@ fn figures(
         ])
         .collect();
     let (sum, max) = (held_after(state, &apart), held_after(state, &linked));
-    let wanted = &linked[linked.len() - 2].after;
+    // The one who asks is the last but one, before the migration.
+    let wanted = linked.iter().rev().nth(1).map_or(&[][..], |asked| &asked.after[..]);
     let figures = wanted.iter().filter_map(|want| {
         let key = (want.provider, want.class);
         let row = state.provider_row(want.provider)?;
