@@ -307,7 +307,7 @@ mod tests {
     #[test]
     fn a_view_that_panics_stops_alone_with_its_cause() {
         let dir = tempfile::tempdir().expect("a directory");
-        let options = Options { min_free_bytes: 0, ..Options::default() };
+        let options = Options { free_space: ledger::FreeSpace::Bytes(0), ..Options::default() };
         let ledger = Ledger::open(dir.path(), options, Arc::new(Still), [7; 16]).expect("a ledger");
         let fragile = Shared::<Fragile>::new();
         let wake = Arc::new(Notify::new());
