@@ -289,7 +289,13 @@ impl App {
             .submit(commands, stamp(request, command_id))
             .map_err(|error| unavailable(&error))?;
         match waiting.await {
-            Ok(answer) => answer.map_err(|error| unavailable(&error)),
+            Ok(Ok(mut answer)) => {
+                if let Outcome::Refused { refusal, .. } = &mut answer.outcome {
+                    refusals::hide(refusal, &self.policy, &request.identity);
+                }
+                Ok(answer)
+            }
+            Ok(Err(error)) => Err(unavailable(&error)),
             // The writer is gone without an answer.
             Err(_) => Err(unavailable(&ledger::SubmitError::OutcomeUnknown)),
         }

@@ -7,7 +7,7 @@ mod retire;
 mod skip_event;
 
 pub use add_inventory::AddInventory;
-pub use letting_go::{ReleaseAndReserve, ReleasePart};
+pub use letting_go::{ReleaseAll, ReleaseAndReserve, ReleasePart};
 pub use quota::{Limit, SetQuota};
 pub use retire::{Retire, Unretire, WhichProviders};
 pub use skip_event::SkipEvent;
@@ -70,6 +70,8 @@ pub enum Command {
     Release(Release),
     /// Let go of a part of what a consumer holds.
     ReleasePart(ReleasePart),
+    /// Let go of everything that is held of a provider, whoever holds it.
+    ReleaseAll(ReleaseAll),
     /// Let go of everything a consumer holds, and keep the provider back from others, at once.
     ReleaseAndReserve(ReleaseAndReserve),
     /// Change an inventory by so much, whatever it is now.
@@ -604,6 +606,7 @@ impl Command {
             Self::Fail(_) => "fail",
             Self::Release(_) => "release",
             Self::ReleasePart(_) => "release_part",
+            Self::ReleaseAll(_) => "release_all",
             Self::ReleaseAndReserve(_) => "release_and_reserve",
             Self::AddInventory(_) => "add_inventory",
             Self::Retire(_) => "retire",

@@ -9,7 +9,7 @@ use crate::amounts::{Holding, Inventory};
 use crate::command::{Limit, MoveKind, OverlapClasses, SameHostMoves, Via};
 use crate::ids::{ConsumerUuid, LedgerId, LinkId, MoveId, ProviderUuid};
 use crate::record::Hash;
-use crate::refusal::{Cause, PassedOver, Shortage};
+use crate::refusal::{Cause, Holders, PassedOver, Shortage};
 use serde::{Deserialize, Serialize};
 
 /// Declares the event enum, its kinds as they stand in headers, and their schema versions.
@@ -187,6 +187,13 @@ impl Event {
         }
     }
 
+    pub(crate) fn allocations_mut(&mut self) -> Option<&mut AllocationEvent> {
+        match self {
+            allocation_event!(body) => Some(body),
+            _ => None,
+        }
+    }
+
     /// The providers whose own figures it changes: what they are, have or are used for.
     pub fn providers(&self) -> Vec<ProviderUuid> {
         let used = self.allocations().map_or(&[][..], |body| &body.providers);
@@ -256,6 +263,10 @@ pub struct AllocationEvent {
     /// The host of what was claimed: the root of the providers, sharing ones aside.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<ProviderUuid>,
+    /// In the last event of a `release_all`: how many consumers still hold something of its
+    /// provider.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left: Option<u32>,
 }
 
 /// One consumer's holding before and after.
@@ -647,9 +658,23 @@ pub struct Rejected {
     /// Options passed over (32 at most).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub passed_over: Vec<PassedOver>,
+    /// How many options were tried; 0: it had none, or the record is older than this field.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub options: u32,
+    /// Who holds what stands in its way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_by: Option<Box<Holders>>,
+    /// The candidates query of the command, cut to [`crate::limits::QUERY_TOLD_BYTES`], unless the
+    /// cause tells it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub query: Option<String>,
     /// How many commands of the list stood before the one that was refused.
     #[serde(default)]
     pub index: u32,
+}
+
+fn is_none(options: &u32) -> bool {
+    *options == 0
 }
 
 /// What a refused command asked for one consumer.

@@ -15,6 +15,13 @@ pub const NOTE_BYTES: usize = 12 * 1024;
 /// Bytes that must be free on a ledger's file system unless the operator says otherwise: RocksDB's
 /// memtables, a write-ahead log and one compaction of what they become must find room.
 pub const FREE_BYTES: u64 = 256 * 1024 * 1024;
+/// Bytes of the events that one `release_all` adds: half a group, so that other commands of its list
+/// and the removal of what was to go once it is free find room beside it. It is some 200 consumers.
+pub const RELEASE_ALL_BYTES: usize = GROUP_BYTES / 2;
+/// Bytes of a record beside its body, for what is counted before it is encoded: a header and a
+/// private part with names of the usual length. With all of them at their longest it is 2 KiB, for
+/// which half a group leaves room.
+pub const BESIDE_BODY_BYTES: usize = 1_024;
 /// Commands of one submitted list.
 pub const LIST_COMMANDS: usize = 10_000;
 /// Submissions waiting for the writer; one more is answered "queue full".
@@ -47,6 +54,12 @@ pub const SHORTAGES: usize = 16;
 pub const QUOTAS: usize = 100_000;
 /// Providers that a refusal lists.
 pub const PROVIDERS_TOLD: usize = 16;
+/// Consumers that a refusal names: as many as shortages, some 60 bytes each in its record.
+pub const HOLDERS_TOLD: usize = 16;
+/// Holdings that a refusal looks at to count and name those who are in its way. Each costs the
+/// writer less than a microsecond, so that a refusal stays well below the time of a commit; hosts
+/// have a few hundred, only storage that a whole cloud shares has more.
+pub const HOLDERS_COUNTED: usize = 4_096;
 /// Options passed over that an outcome or refusal lists.
 pub const OPTIONS_TOLD: usize = 32;
 /// Encoded bytes of a `Rejected` body.

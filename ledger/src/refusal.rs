@@ -1,5 +1,9 @@
 //! Why a command is refused: one cause, and what was lacking where.
 
+mod holders;
+
+pub use holders::{Holder, Holders};
+
 use crate::event::MoveState;
 use crate::ids::{ConsumerUuid, MoveId, ProviderUuid};
 use serde::{Deserialize, Serialize};
@@ -14,6 +18,10 @@ pub struct Refusal {
     pub shortages: Vec<Shortage>,
     /// Options that were passed over, at most [`crate::limits::OPTIONS_TOLD`].
     pub passed_over: Vec<PassedOver>,
+    /// How many options were tried; 0: it had none.
+    pub options: u32,
+    /// Who holds what stands in its way.
+    pub held_by: Option<Box<Holders>>,
     /// The move it was about.
     pub move_id: Option<MoveId>,
     /// Which command of the list was refused, counted from 0.
@@ -23,7 +31,21 @@ pub struct Refusal {
 impl Refusal {
     /// A refusal that needs no figures.
     pub fn because(cause: Cause) -> Self {
-        Self { cause, shortages: Vec::new(), passed_over: Vec::new(), move_id: None, index: 0 }
+        Self {
+            cause,
+            shortages: Vec::new(),
+            passed_over: Vec::new(),
+            options: 0,
+            held_by: None,
+            move_id: None,
+            index: 0,
+        }
+    }
+
+    /// The same with those who hold what stands in its way.
+    #[must_use]
+    pub fn held_by(self, holders: Holders) -> Self {
+        Self { held_by: Some(Box::new(holders)), ..self }
     }
 }
 

@@ -16,7 +16,8 @@ pub(crate) fn run(args: &AtArgs, out: &mut dyn Write) -> Result<u8, Error> {
     let asked = sequence(&source, args.point)?;
     let whole = whole_groups(&source, asked)?;
     let state = source.state_at(whole)?;
-    let view = View::of(args, &source, &state, asked)?;
+    let mut view = View::of(args, &source, &state, asked)?;
+    view.still_to_come = still_to_come(args.point);
     if args.target.json {
         serde_json::to_writer_pretty(&mut *out, &view)?;
         writeln!(out)?;
@@ -39,6 +40,15 @@ fn sequence(source: &Source, point: Point) -> Result<u64, Error> {
             0 => Err(Error::Usage(format!("the ledger begins after {time}"))),
             sequence => Ok(sequence),
         },
+    }
+}
+
+/// The time that was asked for, if it has not come yet.
+fn still_to_come(point: Point) -> Option<String> {
+    let now = jiff::Timestamp::now().as_microsecond();
+    match point {
+        Point::Time(time) if time.micros() > now => Some(time.to_string()),
+        _ => None,
     }
 }
 

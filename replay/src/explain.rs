@@ -128,8 +128,7 @@ impl Walk<'_> {
         match &event {
             Some(Event::Rejected(body)) => {
                 let before = self.state_at(sequence.saturating_sub(1))?;
-                let now = record.header.recorded_at;
-                part.refusal = Some(RefusalReport::of(&before, body, now, self.names));
+                part.refusal = Some(RefusalReport::of(&before, body, &record.header, self.names));
             }
             Some(event) => {
                 if let Some(body) = event.allocations() {

@@ -49,7 +49,15 @@ fn at_takes_a_time_and_says_what_is_out_of_range() {
     let book = busy();
     let head = book.ledger.view().sequence();
     let said = replay(book.path(), &["at", "2100-01-01T00:00:00Z"]);
-    said.tells(&[&format!("Event {head} of {head}")]);
+    said.tells(&[
+        &format!("Event {head} of {head}"),
+        "2100-01-01T00:00:00.000000Z is still to come",
+    ]);
+    let json = replay(book.path(), &["at", "2100-01-01T00:00:00Z", "--json"]);
+    let state: serde_json::Value = serde_json::from_str(&json.out).unwrap();
+    assert_eq!(state["still_to_come"], "2100-01-01T00:00:00.000000Z");
+    let latest = replay(book.path(), &["at", "latest"]);
+    assert!(!latest.out.contains("still to come"), "{latest:?}");
     let early = replay(book.path(), &["at", "2020-01-01T00:00:00Z"]);
     assert_eq!(early.status, 2);
     assert!(early.err.contains("the ledger begins after"), "{early:?}");

@@ -8,8 +8,10 @@ mod common;
 use common::*;
 use ledger::Outcome;
 use ledger::command::{
-    ChangeInventories, Command, InventoryChange, MoveKind, MoveToMigration, Via,
+    ChangeInventories, ChangeSettings, Command, InventoryChange, MoveKind, MoveToMigration,
+    OverlapClasses, SameHostMoves, Via,
 };
+use ledger::search::Searched;
 
 const SMALL: &[(&str, u32)] = &[("VCPU", 1), ("MEMORY_MB", 2048), ("DISK_GB", 1028)];
 const LARGE: &[(&str, u32)] = &[("VCPU", 2), ("MEMORY_MB", 2048), ("DISK_GB", 1028)];
@@ -194,4 +196,81 @@ fn a_constraint_is_no_lack_of_room() {
         "asked    3",
         "that is above max_unit 2",
     ]);
+}
+
+/// A full host, its server's move open, and the setting that shall hold for what follows.
+fn opened(settings: ChangeSettings) -> Book {
+    let book = Book::new();
+    let (host, instance, migration) = (provider(1), consumer(1), consumer(2));
+    book.host(host, "compute1", &[("VCPU", 8), ("MEMORY_MB", 8192), ("DISK_GB", 1028)]);
+    book.submit("req-set", vec![Command::ChangeSettings(settings)]);
+    book.submit("req-boot", vec![replace(Via::Put, vec![write(instance, on(host, SMALL))])]);
+    let open = vec![write(instance, Default::default()), write(migration, on(host, SMALL))];
+    book.submit("req-resize", vec![replace(Via::Post, open)]);
+    book
+}
+
+fn refuse(book: &Book, request_id: &str, command: Command) {
+    let refused = book.submit(request_id, vec![command]);
+    assert!(matches!(refused.outcome, Outcome::Refused { .. }), "{refused:?}");
+}
+
+#[test]
+fn a_foreign_request_id_is_why_the_rule_did_not_help() {
+    let max = Some(SameHostMoves::Max);
+    let book = opened(ChangeSettings { same_host_moves: max, ..Default::default() });
+    let put = || replace(Via::Put, vec![write(consumer(1), on(provider(1), LARGE))]);
+    refuse(&book, "req-other", put());
+    let said = replay(book.path(), &["explain", "--request-id", "req-other"]);
+    said.tells(&[
+        "it would have been let in, but it was counted as a claim of another action",
+        "its request id is req-other, and the move was opened by req-resize",
+        "DISK_GB on compute1: max(1028, 1028) = 1028",
+    ]);
+    let json = replay(book.path(), &["explain", "--request-id", "req-other", "--json"]);
+    let parts: serde_json::Value = serde_json::from_str(&json.out).unwrap();
+    assert_eq!(parts[0]["refusal"]["max_rule"]["verdict"], "foreign_request_id");
+    // In `sum` the id is not the only reason, and the advice says that it would not have helped.
+    let book = opened(ChangeSettings::default());
+    refuse(&book, "req-other", put());
+    let said = replay(book.path(), &["explain", "--request-id", "req-other"]);
+    said.tells(&["--same-host-moves=max", "That would not have helped here: its request id is"]);
+}
+
+#[test]
+fn a_class_that_the_rule_does_not_cover_is_why_it_did_not_help() {
+    let but_disk = OverlapClasses::AllBut(["DISK_GB".to_owned()].into());
+    let book = opened(ChangeSettings { overlap_classes: Some(but_disk), ..Default::default() });
+    refuse(&book, "req-native", claim(consumer(1), vec![on(provider(1), LARGE)]));
+    let said = replay(book.path(), &["explain", "--request-id", "req-native"]);
+    said.tells(&[
+        "The setting overlap_classes leaves DISK_GB out of the max() rule",
+        "DISK_GB on compute1: 1028 + 1028 = 2056; held 2056, capacity 1028 GB",
+    ]);
+    assert!(!said.out.contains("It was counted by"), "{}", said.out);
+}
+
+/// What was asked by a query is told as a query, and all options are counted.
+#[test]
+fn a_claim_by_query_says_what_was_asked() {
+    let book = Book::new();
+    book.host(provider(1), "compute1", &[("VCPU", 8)]);
+    let by_query = |options: Vec<ledger::amounts::Holding>| {
+        let Command::Claim(mut it) = claim(consumer(1), Vec::new()) else { panic!("no claim") };
+        let complete = true;
+        let as_of = book.ledger.view().sequence();
+        it.candidates = Some("resources=VCPU:9".into());
+        it.searched =
+            Some(Searched { options, as_of, complete, steps: vec!["VCPU:9: 0 left".into()] });
+        Command::Claim(it)
+    };
+    refuse(&book, "req-nothing", by_query(Vec::new()));
+    refuse(&book, "req-many", by_query(vec![on(provider(1), &[("VCPU", 9)]); 40]));
+    let instance = consumer(1);
+    let asked = format!("asked    for consumer {instance}: a candidate for resources=VCPU:9");
+    let said = replay(book.path(), &["explain", "--request-id", "req-nothing"]);
+    said.tells(&[&asked]);
+    assert!(!said.out.contains("nothing\n"), "{}", said.out);
+    let said = replay(book.path(), &["explain", "--request-id", "req-many"]);
+    said.tells(&["none of the 40 options fits", &asked, "found    first: compute1 VCPU 9"]);
 }

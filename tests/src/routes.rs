@@ -86,8 +86,9 @@ fn ledger(provider: &str, consumer: &str) -> Vec<Route> {
         {"retire": {"which": {"providers": [provider]}, "reason": "r"}},
         {"unretire": {"provider": provider, "classes": ["VCPU"]}},
     ]);
+    let freed = json!({"release_all": {"provider": provider, "at_most": 1, "reason": "r"}});
     let quota = json!({"set_quota": {"project_id": "p", "limits": {"VCPU": {"at_most": 5}}}});
-    let right = [claim, list, moved, part, reserved, more, retire, quota];
+    let right = [claim, list, moved, part, reserved, more, retire, freed, quota];
     vec![
         Route { path: commands, writes: right.map(|command| ("POST", command)).to_vec() },
         reading("/ledger/v1/usages?project=p".to_owned()),

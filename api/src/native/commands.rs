@@ -27,6 +27,10 @@ struct Done {
     repeated: bool,
     /// For each command why it changed nothing, if it changed nothing.
     unchanged: Vec<Option<Value>>,
+    /// How many consumers still hold something of the provider of a `release_all`; of several such
+    /// commands, of the last one's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left: Option<u32>,
     /// What happened.
     events: Vec<EventBody>,
 }
@@ -43,12 +47,15 @@ pub async fn submit(app: &App, request: &Request) -> Result<Reply, Failure> {
 /// Has commands decided as one group, however they came, and answers with the outcome.
 ///
 /// # Errors
-/// The refusal, in the ledger's words.
+/// The refusal, in the ledger's words; 403 for a command that has a policy rule of its own.
 pub async fn carry_out(
     app: &App,
     request: &Request,
     commands: Vec<Command>,
 ) -> Result<Reply, Failure> {
+    if commands.iter().any(|command| matches!(command, Command::ReleaseAll(_))) {
+        app.policy.check("ledger:release_all", &request.identity, None)?;
+    }
     let answer = searching::ask(app, request, commands).await?;
     if let Outcome::Refused { refusal, recorded_at } = &answer.outcome {
         let mut failure = refusals::native(refusal).field("sequence", answer.sequence);
@@ -72,6 +79,7 @@ fn done(answer: &Answer) -> Done {
         sequence: answer.sequence,
         repeated: answer.repeated,
         unchanged,
+        left: answer.events().filter_map(|(_, event)| event.allocations()?.left).last(),
         events: answer
             .events()
             .map(|(header, event)| EventBody::new(header, event.body_json()))

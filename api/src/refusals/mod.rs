@@ -1,9 +1,11 @@
 //! The one place where a refusal of the ledger becomes Placement's status, code and sentence.
 //!
 //! Every such error also carries machine-readable fields: `cause` and, where they apply, `class`,
-//! `provider`, `needed` and `free`, and a list of `shortages` if there are several.
+//! `provider`, `needed` and `free`, a list of `shortages` if there are several, and `held_by`: who
+//! holds what stands in the way.
 
 mod allocations;
+mod holders;
 mod inventories;
 mod names;
 mod native;
@@ -17,6 +19,7 @@ use serde_json::{Map, Value, json};
 use crate::http::failure::Failure;
 use crate::http::microversion::Version;
 
+pub use holders::hide;
 pub use native::native;
 
 /// What was asked for when the ledger refused.
@@ -109,6 +112,12 @@ fn with_fields(mut failure: Failure, refusal: &Refusal) -> Failure {
     }
     if !refusal.passed_over.is_empty() {
         fields.insert("passed_over".to_owned(), list(serde_json::to_value(&refusal.passed_over)));
+    }
+    if refusal.options > 0 {
+        fields.insert("options".to_owned(), refusal.options.into());
+    }
+    if let Some(holders) = &refusal.held_by {
+        fields.insert("held_by".to_owned(), list(serde_json::to_value(holders)));
     }
     if let Some(id) = refusal.move_id {
         fields.insert("move".to_owned(), id.to_string().into());

@@ -3,7 +3,7 @@
 use http::StatusCode;
 use ledger::refusal::{Cause, Refusal};
 
-use super::with_fields;
+use super::{holders, with_fields};
 use crate::http::failure::{CONCURRENT_UPDATE, Failure};
 
 /// The answer to a refused command of the ledger's own API.
@@ -13,7 +13,8 @@ pub fn native(refusal: &Refusal) -> Failure {
 }
 
 pub(super) fn told(refusal: &Refusal) -> Failure {
-    let failure = Failure::new(status(&refusal.cause), sentence(refusal));
+    let words = sentence(refusal) + &holders::words(refusal);
+    let failure = Failure::new(status(&refusal.cause), words);
     match refusal.cause {
         Cause::ProviderGeneration { .. } | Cause::ConsumerGeneration { .. } => {
             failure.code(CONCURRENT_UPDATE)
@@ -68,7 +69,11 @@ fn sentence(refusal: &Refusal) -> String {
             "Of {total} providers {in_use} have allocations and {with_children} have children that stay; none was \
              removed."
         ),
-        Cause::NoOptionFits => format!("None of the {} options fits.", refusal.passed_over.len()),
+        Cause::NoOptionFits => match refusal.options {
+            // On record from before options were counted: those that it lists are not all.
+            0 => "None of the options fits.".to_owned(),
+            options => format!("None of the {options} options fits."),
+        },
         Cause::NoCandidate { steps, .. } => {
             format!("No candidate was found: {}.", steps.join("; "))
         }

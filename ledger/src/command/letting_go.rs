@@ -21,6 +21,22 @@ pub struct ReleasePart {
     pub reason: Option<String>,
 }
 
+/// See [`super::Command::ReleaseAll`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReleaseAll {
+    /// Which provider; those below it and what it shares are other providers.
+    pub provider: ProviderUuid,
+    /// Of about this many consumers, and no more than fit into one group: both sides of a move on
+    /// the provider go together. The last event says how many are left. None: of all consumers as
+    /// one group, or of none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_most: Option<u32>,
+    /// Why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
 /// See [`super::Command::ReleaseAndReserve`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -1,16 +1,15 @@
 //! `change_inventories` (Placement API reference, "Resource provider inventories"). Every write
 //! that is accepted moves the provider's generation on by one, even if nothing changed.
 
-use super::Decision;
 use super::plan::provider_row;
-use super::retire_when_free;
+use super::{Decision, holders, retire_when_free};
 use crate::amounts::Inventory;
 use crate::command::{ChangeInventories, InventoryChange};
 use crate::decide::Draft;
 use crate::event::{Event, InventoryBeforeAfter, InventoryChanged, Unchanged};
 use crate::limits;
 use crate::refusal::{Cause, Refusal};
-use crate::state::{Provider, State};
+use crate::state::{ClassId, Provider, State};
 use std::collections::BTreeMap;
 
 pub(super) fn change(draft: &mut Draft<'_>, command: &ChangeInventories) -> Decision {
@@ -165,15 +164,20 @@ pub(super) fn refuse_in_use(
     state: &State,
     row: &Provider,
     goes: impl Fn(&str) -> bool,
-) -> Result<(), Cause> {
-    let classes: Vec<String> = row
-        .inventories
-        .iter()
-        .filter(|inventory| inventory.held > 0)
-        .map(|inventory| state.classes().name(inventory.class).to_string())
-        .filter(|class| goes(class))
-        .collect();
-    if classes.is_empty() { Ok(()) } else { Err(Cause::InventoryInUse { classes }) }
+) -> Result<(), Refusal> {
+    let name = |class: ClassId| state.classes().name(class).to_string();
+    let held = row.inventories.iter().filter(|inventory| inventory.held > 0);
+    let in_use: Vec<ClassId> =
+        held.map(|inventory| inventory.class).filter(|&class| goes(&name(class))).collect();
+    if in_use.is_empty() {
+        return Ok(());
+    }
+    let classes = in_use.iter().map(|&class| name(class)).collect();
+    let refusal = Refusal::because(Cause::InventoryInUse { classes });
+    Err(match state.provider_id(row.uuid) {
+        Some(id) => refusal.held_by(holders::of_classes(state, id, &in_use)),
+        None => refusal,
+    })
 }
 
 /// Checks an inventory's figures against Placement's limits.

@@ -8,17 +8,19 @@ mod confirm;
 mod double_up;
 mod fail;
 mod find_move;
+mod holders;
 pub(crate) mod host;
 mod host_changed;
 mod inventories;
 mod move_to_migration;
 mod naming;
 mod note_failed_search;
-mod options;
+pub(crate) mod options;
 mod plan;
 mod providers;
 mod quota;
 mod release;
+mod release_all;
 mod release_and_reserve;
 mod release_part;
 mod replace_allocations;
@@ -50,7 +52,8 @@ pub(crate) type Decision = Result<Option<Unchanged>, Refusal>;
 pub(crate) fn decide(draft: &mut Draft<'_>, command: &Command) -> Decision {
     texts::check(command)?;
     let first = draft.events.len();
-    let decision = decide_one(draft, command)?;
+    let decision =
+        decide_one(draft, command).map_err(|refusal| holders::named(&draft.state, refusal))?;
     retire_when_free::sweep(draft, first);
     Ok(decision)
 }
@@ -81,6 +84,7 @@ fn decide_one(draft: &mut Draft<'_>, command: &Command) -> Decision {
         Command::Fail(it) => fail::decide(draft, it),
         Command::Release(it) => release::decide(draft, it),
         Command::ReleasePart(it) => release_part::decide(draft, it),
+        Command::ReleaseAll(it) => release_all::decide(draft, it),
         Command::ReleaseAndReserve(it) => release_and_reserve::decide(draft, it),
         Command::AddInventory(it) => add_inventory::decide(draft, it),
         Command::Retire(it) => retire::decide(draft, it),

@@ -86,13 +86,18 @@ fn is_stale(draft: &Draft<'_>, consumer: ConsumerUuid, searched: &Searched) -> b
 }
 
 fn no_candidate(query: &str, searched: &Searched) -> Refusal {
+    let steps = searched.steps.iter().take(limits::STEPS_TOLD).cloned().collect();
+    Cause::NoCandidate { query: query_told(query).to_owned(), steps }.into()
+}
+
+/// A query as a refusal tells it.
+pub(crate) fn query_told(query: &str) -> &str {
     let mut end = query.len().min(limits::QUERY_TOLD_BYTES);
     // 0 is a boundary.
     while !query.is_char_boundary(end) {
         end -= 1;
     }
-    let steps = searched.steps.iter().take(limits::STEPS_TOLD).cloned().collect();
-    Cause::NoCandidate { query: query[..end].to_owned(), steps }.into()
+    &query[..end]
 }
 
 /// Notes an option that was passed over, as long as there is room to tell it.
@@ -132,6 +137,11 @@ pub(super) fn check(options: &[Holding]) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// How many options there are.
+pub(super) fn count(options: &[Holding]) -> u32 {
+    u32::try_from(options.len()).unwrap_or(u32::MAX)
+}
+
 /// Takes the first option for which `attempt` succeeds. What `attempt` adds to the draft is kept
 /// for that one only.
 ///
@@ -166,6 +176,7 @@ pub(super) fn take_first<'a>(
         Some(refusal) if options.len() == 1 => Err(refusal),
         Some(refusal) => Err(Refusal {
             passed_over,
+            options: count(options),
             shortages: refusal.shortages,
             ..Refusal::because(Cause::NoOptionFits)
         }),

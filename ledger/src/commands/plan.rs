@@ -327,6 +327,7 @@ pub(crate) fn event_body(
         option: None,
         passed_over: Vec::new(),
         host: None,
+        left: None,
     }
 }
 

@@ -2,8 +2,8 @@
 //! providers"). A provider that is never its own ancestor, and a root that follows for the whole
 //! subtree: Launchpad bugs 1779635 and 1779818.
 
-use super::Decision;
 use super::plan::provider_row;
+use super::{Decision, holders};
 use crate::command::{CreateProvider, DeleteProvider, ParentChange, UpdateProvider};
 use crate::decide::Draft;
 use crate::event::{Event, ProviderCreated, ProviderDeleted, ProviderUpdated, Unchanged};
@@ -106,7 +106,8 @@ pub(super) fn delete(draft: &mut Draft<'_>, command: &DeleteProvider) -> Decisio
         return Err(Cause::ProviderHasChildren.into());
     }
     if draft.state.is_held(id) {
-        return Err(Cause::ProviderInUse.into());
+        let holders = holders::of_providers(&draft.state, &[id]);
+        return Err(Refusal::because(Cause::ProviderInUse).held_by(holders));
     }
     let event = ProviderDeleted { provider: command.uuid, name: row.name.to_string() };
     draft.emit(Event::ProviderDeleted(event));

@@ -1,17 +1,17 @@
 //! `reshape`: inventories and allocations of whole trees at once, as one event, so that nobody can
 //! claim in between (Launchpad bug 1783130; Placement API reference, "Reshaper").
 
-use super::Decision;
 use super::inventories::{check, known_class, set_to};
 use super::naming::{self, Step};
 use super::plan::{Planned, check_fits, event_body, generations_after, provider_row};
 use super::replace_allocations::plain_writes;
+use super::{Decision, holders};
 use crate::command::{Reshape, Via};
 use crate::decide::Draft;
 use crate::event::{Event, Finding, InventoryBeforeAfter, InventoryChanged, Move, Reshaped};
 use crate::ids::ProviderUuid;
 use crate::refusal::{Cause, Refusal};
-use crate::state::State;
+use crate::state::{ClassId, ProviderId, State};
 use std::collections::BTreeMap;
 
 pub(super) fn decide(draft: &mut Draft<'_>, command: &Reshape) -> Decision {
@@ -127,7 +127,7 @@ fn check_classes(state: &State, command: &Reshape) -> Result<(), Refusal> {
 
 /// A class that goes must be held by nobody once the allocations are replaced.
 fn refuse_in_use(united: &State, command: &Reshape, plan: &[Planned]) -> Result<(), Refusal> {
-    let mut left: BTreeMap<ProviderUuid, Vec<String>> = BTreeMap::new();
+    let mut left: BTreeMap<ProviderUuid, (ProviderId, Vec<ClassId>)> = BTreeMap::new();
     for (&provider, wanted) in &command.inventories {
         let (id, row) = provider_row(united, provider)?;
         for inventory in &row.inventories {
@@ -143,12 +143,16 @@ fn refuse_in_use(united: &State, command: &Reshape, plan: &[Planned]) -> Result<
                     && !plan.iter().any(|planned| planned.consumer == holder.uuid)
             });
             if planned || others {
-                left.entry(provider).or_default().push(name);
+                left.entry(provider).or_insert((id, Vec::new())).1.push(inventory.class);
             }
         }
     }
     match left.into_values().next() {
-        Some(classes) => Err(Cause::InventoryInUse { classes }.into()),
+        Some((id, classes)) => {
+            let names = classes.iter().map(|&class| united.classes().name(class).to_string());
+            let cause = Cause::InventoryInUse { classes: names.collect() };
+            Err(Refusal::because(cause).held_by(holders::of_classes(united, id, &classes)))
+        }
         None => Ok(()),
     }
 }

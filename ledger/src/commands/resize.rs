@@ -12,7 +12,7 @@ use super::Decision;
 use super::claim::{self, Destination, claim_one};
 use super::host::{host_of, hosts, roots};
 use super::move_to_migration::open;
-use super::options::{Taken, Wanted, pass_over};
+use super::options::{Taken, Wanted, count, pass_over};
 use super::plan::malformed;
 use crate::amounts::Holding;
 use crate::command::{MoveKind, MoveToMigration, Resize};
@@ -115,6 +115,7 @@ impl<'s, 'd> Search<'s, 'd> {
             return Err(Refusal {
                 shortages: self.last,
                 passed_over: self.passed_over,
+                options: count(self.options),
                 ..Refusal::because(Cause::NoOptionFits)
             });
         };

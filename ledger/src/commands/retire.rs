@@ -1,9 +1,9 @@
 //! `retire`: many providers go as one group, or none does (Launchpad bug 1811726: of a service that
 //! managed many nodes only the first one's provider was removed); or each goes when it is free.
 
-use super::Decision;
 use super::plan::{malformed, provider_row};
 use super::retire_when_free::{is_free, wish};
+use super::{Decision, holders};
 use crate::command::{Retire, WhichProviders};
 use crate::decide::Draft;
 use crate::event::{Event, ProviderDeleted, Unchanged, Wishes};
@@ -66,7 +66,7 @@ fn from_below(state: &State, ids: BTreeSet<ProviderId>) -> Vec<ProviderId> {
     ids
 }
 
-fn refuse_in_use(state: &State, ids: &[ProviderId]) -> Result<(), Cause> {
+fn refuse_in_use(state: &State, ids: &[ProviderId]) -> Result<(), Refusal> {
     let all: BTreeSet<ProviderId> = ids.iter().copied().collect();
     let is_parent = |id: ProviderId| state.children(id).any(|child| !all.contains(&child));
     let held: Vec<ProviderId> = ids.iter().copied().filter(|&id| state.is_held(id)).collect();
@@ -74,11 +74,13 @@ fn refuse_in_use(state: &State, ids: &[ProviderId]) -> Result<(), Cause> {
     if held.is_empty() && parents.is_empty() {
         return Ok(());
     }
+    let holders = (!held.is_empty()).then(|| Box::new(holders::of_providers(state, &held)));
     let (in_use, with_children) = (held.len() as u64, parents.len() as u64);
     let told: BTreeSet<ProviderId> =
         held.into_iter().chain(parents).take(limits::PROVIDERS_TOLD).collect();
     let providers = told.into_iter().filter_map(|id| Some(state.provider_row(id)?.uuid)).collect();
-    Err(Cause::CannotRetire { total: ids.len() as u64, in_use, with_children, providers })
+    let cause = Cause::CannotRetire { total: ids.len() as u64, in_use, with_children, providers };
+    Err(Refusal { held_by: holders, ..Refusal::because(cause) })
 }
 
 #[cfg(test)]

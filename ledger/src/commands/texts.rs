@@ -28,6 +28,7 @@ pub(super) fn check(command: &Command) -> Result<(), Cause> {
         Command::Fail(it) => reason(Some(&it.reason)),
         Command::Release(it) => reason(it.reason.as_deref()),
         Command::ReleasePart(it) => reason(it.reason.as_deref()),
+        Command::ReleaseAll(it) => reason(it.reason.as_deref()),
         Command::ReleaseAndReserve(it) => reason(it.reason.as_deref()),
         Command::Retire(it) => reason(it.reason.as_deref()),
         Command::SetQuota(it) => {

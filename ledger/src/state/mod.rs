@@ -326,6 +326,11 @@ impl State {
             .filter_map(|&(_, consumer)| self.consumers.get(consumer))
     }
 
+    /// How many consumers hold something of a provider.
+    pub fn holder_count(&self, provider: ProviderId) -> usize {
+        self.holders.range((provider, 0)..=(provider, u32::MAX)).count()
+    }
+
     /// Whether any consumer holds something of a provider.
     pub fn is_held(&self, provider: ProviderId) -> bool {
         self.holders.range((provider, 0)..=(provider, u32::MAX)).next().is_some()

@@ -1,6 +1,7 @@
 //! Turning the events of a group into records that follow on the chain.
 
 use crate::command::Command;
+use crate::commands::options::query_told;
 use crate::event::{Asked, Event, Rejected};
 use crate::ids::{EventId, LedgerId, MoveId, derived_uuid};
 use crate::limits;
@@ -81,11 +82,13 @@ pub(super) fn digest(commands: &[Command]) -> Hash {
 }
 
 /// The record of a refusal, cut down until it fits its limit: first what was passed over, then
-/// what was asked, then the shortages but the first.
+/// what was asked, then those who hold what was lacking, then the shortages but the first.
 pub(super) fn rejected(commands: &[Command], digest: Hash, refusal: &Refusal) -> Event {
     let command = commands.get(refusal.index as usize).or_else(|| commands.first());
     let asked = command.map(Command::asked).unwrap_or_default();
-    let by_query = command.is_some_and(|command| command.query().is_some());
+    let query = command.and_then(Command::query);
+    let by_query = query.is_some();
+    let is_told = matches!(refusal.cause, Cause::NoCandidate { .. });
     let mut body = Rejected {
         command: command.map_or("", Command::name).to_owned(),
         digest,
@@ -99,12 +102,18 @@ pub(super) fn rejected(commands: &[Command], digest: Hash, refusal: &Refusal) ->
         cause: refusal.cause.clone(),
         shortages: refusal.shortages.clone(),
         passed_over: refusal.passed_over.clone(),
+        options: refusal.options,
+        held_by: refusal.held_by.clone(),
+        query: query.filter(|_| !is_told).map(|query| query_told(query).to_owned()),
         index: refusal.index,
     };
     body.shortages.truncate(limits::SHORTAGES);
     body.passed_over.truncate(limits::OPTIONS_TOLD);
     while rmp_serde::to_vec_named(&body).map_or(0, |bytes| bytes.len()) > limits::REJECTED_BYTES {
         if body.passed_over.pop().is_some() || body.asked.pop().is_some() {
+            continue;
+        }
+        if body.held_by.as_mut().is_some_and(|holders| holders.first.pop().is_some()) {
             continue;
         }
         if let Cause::NoCandidate { steps, .. } = &mut body.cause

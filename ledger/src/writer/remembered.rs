@@ -129,6 +129,8 @@ fn outcome_of(events: &[Event], first: u64) -> Outcome {
                 cause: body.cause.clone(),
                 shortages: body.shortages.clone(),
                 passed_over: body.passed_over.clone(),
+                options: body.options,
+                held_by: body.held_by.clone(),
                 move_id: body.move_id,
                 index: body.index,
             },

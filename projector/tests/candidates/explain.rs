@@ -1,6 +1,6 @@
 //! Explanations in the words an operator reads.
 
-use crate::world::{World, all_of, query, strings};
+use crate::world::{World, all_of, query, strings, uuid};
 use ledger::amounts::Inventory;
 use projector::candidates::NameError;
 use projector::candidates::explain::{Explanation, Subject, explain};
@@ -71,6 +71,34 @@ fn each_condition_says_what_it_leaves() {
     assert_eq!(misses(&told, 0)[0], "h3 lacks CUSTOM_FOO");
 }
 
+/// Who asks for one tree is told about that tree only: no host beside it is a near miss.
+#[test]
+fn a_tree_is_asked_first_and_nothing_outside_it_is_told() {
+    let mut world = five_hosts();
+    world.provider("h1-numa", Some("h1"));
+    world.has("h1-numa", &[("VCPU", 4)]);
+    world.commit();
+    let tree = uuid("h1").to_string();
+    for suffix in ["", "1"] {
+        let mut asked = query(&[(suffix, "VCPU:6,DISK_GB:10")]);
+        asked.groups[0].in_tree = Some(tree.clone());
+        let told = explain(&world.index, &asked).expect("names exist");
+        let left = if suffix.is_empty() { [1, 1, 0] } else { [2, 1, 0] };
+        let wanted = [format!("in the tree of {tree} {}", left[0]), format!("VCPU:6 {}", left[1])];
+        assert_eq!(steps(&told, 0)[..2], wanted);
+        assert_eq!(steps(&told, 0)[2], format!("DISK_GB:10 {}", left[2]));
+        let near = misses(&told, 0);
+        assert!(near.iter().all(|miss| miss.starts_with("h1")), "{near:?}");
+        assert_eq!(near[0], "h1 DISK_GB: needs 10, 0 free");
+    }
+    let mut asked = query(&[("", "VCPU:6,DISK_GB:10")]);
+    asked.root_required.forbidden = strings(&["CUSTOM_FOO"]);
+    asked.groups[0].required = vec![all_of(&["T1"])];
+    let told = explain(&world.index, &asked).expect("names exist");
+    assert_eq!(steps(&told, 0)[0], "root without trait CUSTOM_FOO 1");
+    assert_eq!(misses(&told, 0), ["h3 lacks T1"]);
+}
+
 /// Case F3: plenty is free in sum, but nowhere enough.
 #[test]
 fn the_free_sum_stands_beside_the_largest_gap() {
@@ -112,19 +140,23 @@ fn every_kind_of_condition_is_told() {
     asked.groups[0].forbidden = strings(&["CUSTOM_FOO"]);
     asked.groups[0].member_of = vec![strings(&["a", "b"])];
     asked.groups[0].forbidden_aggregates = strings(&["b"]);
-    asked.root_required.required = strings(&["T1"]);
+    asked.root_required.required = strings(&["CUSTOM_FOO"]);
     let told = explain(&world.index, &asked).expect("names exist");
     assert_eq!(
         steps(&told, 0),
         [
-            "VCPU:1 5",
-            "without trait CUSTOM_FOO 1",
-            "in aggregate a or b 1",
-            "outside aggregate b 0",
-            "root with trait T1 0"
+            "root with trait CUSTOM_FOO 4",
+            "VCPU:1 4",
+            "without trait CUSTOM_FOO 0",
+            "in aggregate a or b 0",
+            "outside aggregate b 0"
         ]
     );
-    assert_eq!(misses(&told, 0)[0], "h3 is in forbidden aggregate b; its root lacks T1");
+    // h3, whose root lacks the trait, would otherwise be the closest.
+    assert_eq!(misses(&told, 0)[0], "h1 has forbidden CUSTOM_FOO");
+    asked.root_required.required.clear();
+    let told = explain(&world.index, &asked).expect("names exist");
+    assert_eq!(misses(&told, 0)[0], "h3 is in forbidden aggregate b");
     asked.groups[0].forbidden = strings(&["NO"]);
     let error = explain(&world.index, &asked).expect_err("a trait is unknown");
     assert_eq!(error, NameError::UnknownTraits(strings(&["NO"])));

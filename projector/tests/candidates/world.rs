@@ -186,6 +186,7 @@ impl World {
             option: None,
             passed_over: Vec::new(),
             host: None,
+            left: None,
         }));
     }
 

@@ -24,6 +24,9 @@ pub(super) struct View {
     ledger: String,
     /// What was asked for ...
     asked_sequence: u64,
+    /// ... by a time that has not come yet: the newest state is shown ...
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub still_to_come: Option<String>,
     /// ... and the state shown, which holds whole groups only.
     sequence: u64,
     recorded_at: String,
@@ -111,6 +114,7 @@ impl View {
         let mut view = Self {
             ledger: position.ledger_id.to_string(),
             asked_sequence: asked,
+            still_to_come: None,
             sequence: position.sequence,
             recorded_at: position.recorded_at.to_string(),
             head: source.head.sequence,
@@ -201,6 +205,9 @@ impl View {
             "{bold}Event {} of {}{bold:#}, recorded {}, ledger {}",
             self.sequence, self.head, self.recorded_at, self.ledger
         )?;
+        if let Some(time) = &self.still_to_come {
+            writeln!(out, "{time} is still to come: this is the state after the newest event.")?;
+        }
         if self.asked_sequence != self.sequence {
             let asked = self.asked_sequence;
             writeln!(

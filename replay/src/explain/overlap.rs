@@ -2,8 +2,10 @@
 //! provider only the larger side of a move counts.
 
 use super::account::Account;
+use crate::shown::shown;
 use crate::units::amount;
 use ledger::amounts::Holding;
+use ledger::command::SameHostMoves;
 use ledger::event::{Asked, Link, Rejected};
 use ledger::ids::{ConsumerUuid, LinkId, MoveId, ProviderUuid};
 use ledger::refusal::{Cause, ShortageCause};
@@ -23,6 +25,15 @@ pub(super) struct MaxRule {
     /// Who holds its source.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source_holder: Option<ConsumerUuid>,
+    /// The request id that opened the move, if the refused call had another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub opened_by: Option<String>,
+    /// The request id of the refused call; none: it had none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+    /// Classes on which both sides meet and that the rule does not cover (`overlap_classes`).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_covered: Vec<String>,
     /// Each (provider, class) where both sides meet or something was lacking.
     pub figures: Vec<Figure>,
 }
@@ -33,6 +44,11 @@ pub(super) struct MaxRule {
 pub(super) enum Verdict {
     /// Yes.
     WouldFit,
+    /// It would, but the call had another request id than the move's opening, so that it was counted
+    /// as a claim of another action.
+    ForeignRequestId,
+    /// What was lacking is of a class that the rule does not cover: both sides are added up.
+    ClassNotCovered,
     /// No: still short.
     StillShort,
     /// It was applied already, and it is not enough.
@@ -64,13 +80,15 @@ pub(super) struct Figure {
     pub held_max: u64,
     /// What there is.
     pub capacity: i64,
+    /// The rule covers the class.
+    pub covered: bool,
     /// It fits by the rule.
     pub fits: bool,
 }
 
 impl MaxRule {
     /// The rule applied to a refusal; none if the refusal is not about capacity.
-    pub fn of(state: &State, body: &Rejected) -> Option<Self> {
+    pub fn of(state: &State, body: &Rejected, request_id: Option<&str>) -> Option<Self> {
         if !is_about_capacity(body) {
             return None;
         }
@@ -82,12 +100,24 @@ impl MaxRule {
         };
         let figures = figures(state, body, migration, asked)?;
         let meets = |figure: &Figure| figure.held_sum > figure.held_max;
-        let verdict = if !figures.iter().any(meets) {
+        let not_covered: Vec<String> = figures
+            .iter()
+            .filter(|figure| figure.is_left_out())
+            .map(|figure| figure.class.clone())
+            .collect();
+        // Both counted for it: its own commands need no request id.
+        let is_foreign = is_plain(body)
+            && (request_id.is_none_or(str::is_empty)
+                || entry.this.request_id.as_deref() != request_id);
+        let is_granted = state.settings().same_host_moves == SameHostMoves::Max;
+        let verdict = if !not_covered.is_empty() {
+            Verdict::ClassNotCovered
+        } else if !figures.iter().any(meets) {
             Verdict::SidesDoNotMeet
         } else if was_applied(state, body, &figures) {
             Verdict::WasApplied
         } else if figures.iter().all(|figure| figure.fits) {
-            Verdict::WouldFit
+            if is_foreign && is_granted { Verdict::ForeignRequestId } else { Verdict::WouldFit }
         } else {
             Verdict::StillShort
         };
@@ -95,12 +125,23 @@ impl MaxRule {
             verdict,
             move_id: Some(entry.this.id),
             source_holder: Some(migration),
+            opened_by: entry.this.request_id.clone().filter(|_| is_foreign),
+            request_id: request_id.map(str::to_owned).filter(|_| is_foreign),
+            not_covered,
             figures,
         })
     }
 
     fn without(verdict: Verdict) -> Self {
-        Self { verdict, move_id: None, source_holder: None, figures: Vec::new() }
+        Self {
+            verdict,
+            move_id: None,
+            source_holder: None,
+            opened_by: None,
+            request_id: None,
+            not_covered: Vec::new(),
+            figures: Vec::new(),
+        }
     }
 
     /// The answer in sentences.
@@ -108,6 +149,14 @@ impl MaxRule {
         let rule = "the max() rule (on one provider only the larger side of a move counts)";
         let mut lines = vec![match self.verdict {
             Verdict::WouldFit => format!("With {rule} it would have been let in:"),
+            Verdict::ForeignRequestId => format!(
+                "With {rule} it would have been let in, but it was counted as a claim of another action: {}.",
+                self.ids()
+            ),
+            Verdict::ClassNotCovered => format!(
+                "The setting overlap_classes leaves {} out of {rule}: both sides are added up.",
+                self.not_covered.join(", ")
+            ),
             Verdict::StillShort => format!("Even {rule} would not have let it in:"),
             Verdict::WasApplied => format!("It was counted by {rule}, and still does not fit:"),
             Verdict::SidesDoNotMeet => {
@@ -134,21 +183,49 @@ impl MaxRule {
                  `--same-host-moves=max` a PUT with the request id that opened the move is granted it."
                     .into(),
             );
+            if self.opened_by.is_some() {
+                lines.push(format!("That would not have helped here: {}.", self.ids()));
+            }
         }
         lines
+    }
+
+    fn ids(&self) -> String {
+        let opened = match &self.opened_by {
+            Some(id) => format!("the move was opened by {}", shown(id)),
+            None => "the move was opened without a request id".to_owned(),
+        };
+        match self.request_id.as_deref().filter(|id| !id.is_empty()) {
+            Some(id) => format!("its request id is {}, and {opened}", shown(id)),
+            None => format!("it has no request id, and {opened}"),
+        }
     }
 }
 
 impl Figure {
+    /// Both sides are there, it is short, and the rule does not cover the class.
+    fn is_left_out(&self) -> bool {
+        !self.covered && !self.fits && self.source > 0 && self.asked > 0
+    }
+
     fn is_telling(&self) -> bool {
         !self.fits || self.held_sum != self.held_max
     }
 
     fn words(&self) -> String {
         let Self { provider_name, class, source, asked, held_sum, held_max, capacity, .. } = self;
+        let short = |short: i128| format!("short by {}", amount(class, short));
+        if self.is_left_out() {
+            return format!(
+                "  {class} on {provider_name}: {source} + {asked} = {}; held {held_sum}, capacity {}: {}",
+                source + asked,
+                amount(class, i128::from(*capacity)),
+                short(i128::from(*held_sum) - i128::from(*capacity)),
+            );
+        }
         let verdict = match i128::from(*held_max) - i128::from(*capacity) {
             _ if self.fits => "fits".to_owned(),
-            short => format!("short by {}", amount(class, short)),
+            by => short(by),
         };
         format!(
             "  {class} on {provider_name}: max({source}, {asked}) = {} instead of {source} + {asked} = {}; held {held_max} \
@@ -190,6 +267,7 @@ fn figures(
 ) -> Option<Vec<Figure>> {
     let source = state.consumer(migration)?;
     let link = link_with(state, migration);
+    let Overlap::Max(covered) = link.overlap.clone();
     let others = || {
         body.asked
             .iter()
@@ -221,6 +299,7 @@ fn figures(
             held_sum: sum.after,
             held_max: max.after,
             capacity: account.capacity as i64,
+            covered: covered.covers(state.classes().name(want.class)),
             fits: max.after as f64 <= account.capacity || max.after <= max.before,
         })
     });
@@ -249,10 +328,15 @@ fn write(state: &State, consumer: ConsumerUuid, holding: &Holding, link: Option<
     Write { consumer, after, link }
 }
 
+/// Whether it is one of Placement's calls.
+fn is_plain(body: &Rejected) -> bool {
+    matches!(body.command.as_str(), "replace_allocations" | "reshape")
+}
+
 /// Whether the rule was applied: the native commands always do, and of plain Placement calls the
 /// refusal's own figures tell.
 fn was_applied(state: &State, body: &Rejected, figures: &[Figure]) -> bool {
-    if !matches!(body.command.as_str(), "replace_allocations" | "reshape") {
+    if !is_plain(body) {
         return true;
     }
     body.shortages.iter().filter(|shortage| shortage.cause == ShortageCause::Capacity).any(

@@ -4,12 +4,14 @@ use super::account::{Account, Holders};
 use super::overlap::MaxRule;
 use crate::names::Names;
 use crate::roles::{self, Role, kind_word};
+use crate::shown::shown;
 use crate::units::amount;
 use crate::words::{cause_words, holding_words, passed_over_words, state_words};
 use ledger::amounts::Holding;
 use ledger::event::Rejected;
 use ledger::ids::{ConsumerUuid, ProviderUuid};
-use ledger::refusal::{Cause, Shortage, ShortageCause};
+use ledger::record::Header;
+use ledger::refusal::{Cause, Holders as HeldBy, Shortage, ShortageCause};
 use ledger::state::State;
 use ledger::time::Timestamp;
 use serde::Serialize;
@@ -26,7 +28,13 @@ pub(super) struct RefusalReport {
     /// The move it was about, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     move_words: Option<String>,
+    /// The candidates query that the command asked with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    query: Option<String>,
     asked: Vec<AskedReport>,
+    /// Who holds what was in the way, as the refusal told it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    held_by: Option<Box<HeldBy>>,
     shortages: Vec<ShortageReport>,
     /// Options passed over, in words.
     passed_over: Vec<String>,
@@ -63,7 +71,7 @@ struct ShortageReport {
 
 impl RefusalReport {
     /// Explains a refusal by the state that it met.
-    pub fn of(before: &State, body: &Rejected, now: Timestamp, names: &Names) -> Self {
+    pub fn of(before: &State, body: &Rejected, header: &Header, names: &Names) -> Self {
         let asked = body.asked.iter().map(|asked| AskedReport {
             consumer: asked.consumer,
             role: roles::role(before, asked.consumer).0,
@@ -79,23 +87,28 @@ impl RefusalReport {
                     && told.cause == shortage.cause
             };
             if !shortages.iter().any(told) {
-                shortages.push(shortage_report(before, body, shortage, now, names));
+                shortages.push(shortage_report(before, body, shortage, header.recorded_at, names));
             }
         }
         Self {
             command: body.command.clone(),
             index: body.index,
             cause: body.cause.clone(),
-            cause_words: cause_words(&body.cause, names),
+            cause_words: match (&body.cause, body.options) {
+                (Cause::NoOptionFits, 1..) => format!("none of the {} options fits", body.options),
+                (cause, _) => cause_words(cause, names),
+            },
             move_words: move_words(before, body),
+            query: query(body),
             asked: asked.collect(),
+            held_by: body.held_by.clone(),
             shortages,
             passed_over: body
                 .passed_over
                 .iter()
                 .map(|option| passed_over_words(option, names))
                 .collect(),
-            max_rule: MaxRule::of(before, body),
+            max_rule: MaxRule::of(before, body, header.request_id.as_deref()),
         }
     }
 
@@ -113,23 +126,55 @@ impl RefusalReport {
             writeln!(out, "  about    {words}")?;
         }
         for asked in &self.asked {
-            writeln!(
-                out,
-                "  asked    for {} {}: {}",
-                asked.role.word(),
-                asked.consumer,
-                asked.words
-            )?;
+            let whose = format!("{} {}", asked.role.word(), asked.consumer);
+            match &self.query {
+                Some(query) => writeln!(out, "  asked    for {whose}: a candidate for {query}")?,
+                None => writeln!(out, "  asked    for {whose}: {}", asked.words)?,
+            }
+            if self.query.is_some() && !asked.holding.is_empty() {
+                writeln!(out, "  found    first: {}", asked.words)?;
+            }
         }
         for words in &self.passed_over {
             writeln!(out, "  {words}")?;
         }
         self.shortages.iter().try_for_each(|shortage| shortage.write(out))?;
+        if self.shortages.is_empty() {
+            self.write_held_by(out)?;
+        }
         for line in self.max_rule.iter().flat_map(MaxRule::words) {
             writeln!(out, "  {line}")?;
         }
         Ok(())
     }
+
+    /// Those who hold what was to go; of a shortage its own report says more.
+    fn write_held_by(&self, out: &mut dyn Write) -> io::Result<()> {
+        let Some(held_by) = &self.held_by else { return Ok(()) };
+        let least = if held_by.more { "at least " } else { "" };
+        let (consumers, moves) = (held_by.consumers, held_by.moves);
+        writeln!(out, "  held by  {least}{consumers} consumers, {moves} live moves among them")?;
+        for holder in &held_by.first {
+            write!(out, "    {}", holder.consumer)?;
+            if let Some(amount) = holder.amount {
+                write!(out, ": {amount}")?;
+            }
+            match holder.move_id {
+                Some(id) => writeln!(out, ", move {id}")?,
+                None => writeln!(out)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The query that a command asked with; records from before it was kept have it in the cause only.
+fn query(body: &Rejected) -> Option<String> {
+    let of_cause = match &body.cause {
+        Cause::NoCandidate { query, .. } => Some(query),
+        _ => None,
+    };
+    body.query.as_ref().or(of_cause).map(|query| shown(query))
 }
 
 /// The move that the command was about: named by the refusal, or in flight for whom it asked.

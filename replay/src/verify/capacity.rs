@@ -152,6 +152,7 @@ mod tests {
             option: None,
             passed_over: Vec::new(),
             host: None,
+            left: None,
         })
     }
 

@@ -23,6 +23,7 @@ pub(crate) fn cause_words(cause: &Cause, names: &Names) -> String {
             )
         }
         Cause::NoOptionFits => "none of the options fits".into(),
+        Cause::ProviderInUse => "the provider has allocations".into(),
         Cause::NoInventory { classes, providers } => {
             let providers: Vec<_> =
                 providers.iter().map(|&provider| names.provider(provider)).collect();

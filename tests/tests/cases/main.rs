@@ -8,6 +8,7 @@ mod cloud;
 mod determinism;
 mod failed_moves;
 mod files;
+mod holders;
 mod inventories;
 mod leaks;
 mod lists;

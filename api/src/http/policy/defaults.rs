@@ -41,6 +41,8 @@ pub const RULES: &[(&str, &str)] = &[
     ("placement:allocation_candidates:list", SERVICES),
     ("placement:reshaper:reshape", "role:service"),
     ("ledger:commands", SERVICES),
+    // Beside `ledger:commands`: it frees what others hold.
+    ("ledger:release_all", SERVICES),
     ("ledger:events", SERVICES),
     ("ledger:moves", SERVICES),
     ("ledger:history", SERVICES),

@@ -65,6 +65,7 @@ fn never_raises(step: &Step) -> bool {
             | Step::Delete(_)
             | Step::Release(..)
             | Step::ReleaseAndReserve(..)
+            | Step::ReleaseAll(..)
             | Step::Shrink(..)
             | Step::Part(..)
             | Step::Retire(..)

@@ -83,6 +83,9 @@ pub(super) fn command(step: &Step, state: &State) -> Command {
             ended: false,
             reason: None,
         }),
+        Step::ReleaseAll(on, at_most) => {
+            Command::ReleaseAll(ReleaseAll { provider: provider(on), at_most, reason: None })
+        }
         Step::PostOver(who, which) => hand_over(state, who, migration(who, which)),
         Step::PostBack(who, which) => hand_over(state, migration(who, which), who),
         Step::Delete(who) => plain(Via::Delete, vec![(who, Holding::new())]),

@@ -32,6 +32,8 @@ pub(super) enum Step {
     DoublePlain(u128, u128),
     Release(u128, bool),
     ReleaseAndReserve(u128, u128),
+    /// All that is held of a provider, or of so many consumers.
+    ReleaseAll(u128, Option<u32>),
     PostOver(u128, u128),
     PostBack(u128, u128),
     Delete(u128),
@@ -103,6 +105,8 @@ fn moving() -> impl Strategy<Value = Step> {
         1 => anybody.clone().prop_map(Step::Delete),
         1 => (anybody.clone(), 0..8u128, 1..3u32).prop_map(|(who, on, by)| Step::Part(who, on, by)),
         1 => (anybody.clone(), host.clone()).prop_map(|(who, on)| Step::ReleaseAndReserve(who, on)),
+        1 => (0..8u128, proptest::option::of(0..3u32))
+            .prop_map(|(on, most)| Step::ReleaseAll(on, most)),
     ];
     let doubles = prop_oneof![
         2 => wish().prop_map(Step::DoubleUp),

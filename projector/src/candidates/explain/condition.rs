@@ -110,9 +110,17 @@ pub enum Lack {
     },
 }
 
-/// The conditions of a group, in the order in which they are counted.
+/// The conditions of a group, in the order in which they are counted: first where to look, then
+/// what is looked for there.
 pub(super) fn of(group: &Group, roots: &RootTraits) -> Vec<Condition> {
+    let tree = |provider: &String| Condition::Tree { provider: provider.clone() };
+    let root_trait = |name: &String| Condition::RootTrait { name: name.clone() };
+    let no_root_trait = |name: &String| Condition::NoRootTrait { name: name.clone() };
     let mut all = Vec::new();
+    // A group without resources ignores `in_tree` (API reference, "Algorithm", step 1).
+    all.extend(group.in_tree.iter().filter(|_| !group.resources.is_empty()).map(tree));
+    all.extend(roots.required.iter().map(root_trait));
+    all.extend(roots.forbidden.iter().map(no_root_trait));
     all.extend(
         group
             .resources
@@ -130,17 +138,18 @@ pub(super) fn of(group: &Group, roots: &RootTraits) -> Vec<Condition> {
     let no_trait = |name: &String| Condition::NoTrait { name: name.clone() };
     let aggregate = |any_of: &Vec<String>| Condition::Aggregate { any_of: any_of.clone() };
     let no_aggregate = |name: &String| Condition::NoAggregate { name: name.clone() };
-    let tree = |provider: &String| Condition::Tree { provider: provider.clone() };
-    let root_trait = |name: &String| Condition::RootTrait { name: name.clone() };
-    let no_root_trait = |name: &String| Condition::NoRootTrait { name: name.clone() };
     all.extend(group.forbidden.iter().map(no_trait));
     all.extend(group.member_of.iter().map(aggregate));
     all.extend(group.forbidden_aggregates.iter().map(no_aggregate));
-    // A group without resources ignores `in_tree` (API reference, "Algorithm", step 1).
-    all.extend(group.in_tree.iter().filter(|_| !group.resources.is_empty()).map(tree));
-    all.extend(roots.required.iter().map(root_trait));
-    all.extend(roots.forbidden.iter().map(no_root_trait));
     all
+}
+
+impl Condition {
+    /// Whether it says where to look: who does not satisfy it was not asked, and came close to
+    /// nothing.
+    pub(super) fn is_place(&self) -> bool {
+        matches!(self, Self::Tree { .. } | Self::RootTrait { .. } | Self::NoRootTrait { .. })
+    }
 }
 
 /// Whether all classes and traits of a query exist.

@@ -58,7 +58,8 @@ pub struct GroupExplanation {
     pub steps: Vec<StepLeft>,
     /// The classes asked for: what is free in all, and the largest gap on one provider.
     pub classes: Vec<ClassTotals>,
-    /// Who came closest: those with the fewest faults; among these, those that got further.
+    /// Who came closest, in the tree and below the roots that were asked for: those with the fewest
+    /// faults; among these, those that got further.
     pub near_misses: Vec<NearMiss>,
 }
 
@@ -123,7 +124,9 @@ fn count(scope: &Scope, conditions: &[Condition]) -> (usize, Vec<usize>, Nearest
         let lacks = scope.lacks(subject, conditions);
         let passed = lacks.first().map_or(conditions.len(), |&(at, _)| at);
         left[..passed].iter_mut().for_each(|count| *count += 1);
-        nearest.offer(subject, passed, lacks);
+        if lacks.iter().all(|&(at, _)| !conditions[at].is_place()) {
+            nearest.offer(subject, passed, lacks);
+        }
     }
     (subjects.len(), left, nearest)
 }
