@@ -53,7 +53,11 @@ pub async fn serve(config: Config) -> Result<(), Failed> {
         clock,
         bounds: config.bounds,
         candidates: config.candidates,
-        orphans: Orphans::new(config.open_move_bound),
+        orphans: Orphans::open(
+            config.open_move_bound,
+            &config.data_dir,
+            ledger.view().position().ledger_id,
+        ),
         connections: Arc::new(Connections::new(connections)),
         ..App::new(ledger.clone(), projections, publisher, policy, cors)
     };
@@ -110,6 +114,7 @@ fn service(config: &Config, app: &Arc<App>) -> Option<Service> {
 }
 
 fn close(app: &App) {
+    app.orphans.save();
     app.projections.stop();
     if let Some(publisher) = &app.publisher {
         publisher.stop();

@@ -119,6 +119,7 @@ fn answer(app: &App, request: &Request, list: &Living) -> Result<Value, Failure>
     let scope = Scope { provider: list.provider, first: list.first, last: list.last };
     let left_out = app.orphans.feed(&scope, fed);
     app.orphans.look(&state);
+    app.orphans.save();
     Ok(json!({
         "sequence": state.sequence(),
         "compared": compared,

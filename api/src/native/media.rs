@@ -5,6 +5,7 @@ use http::header::{ACCEPT, CONTENT_TYPE};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::objects::Objects;
 use crate::http::failure::Failure;
 use crate::http::reply::Reply;
 
@@ -78,7 +79,7 @@ impl Form {
     /// 400.
     pub fn read<T: DeserializeOwned>(self, body: &[u8]) -> Result<T, Failure> {
         match self {
-            Self::Json => serde_json::from_slice(body)
+            Self::Json => parse(body)
                 .map_err(|error| Failure::bad_request(format!("Malformed JSON: {error}"))),
             Self::MessagePack => unpack(body)
                 .map_err(|error| Failure::bad_request(format!("Malformed MessagePack: {error}"))),
@@ -98,6 +99,12 @@ impl Form {
             }
         }
     }
+}
+
+fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, serde_json::Error> {
+    let mut from = serde_json::Deserializer::from_slice(body);
+    let value = T::deserialize(Objects(&mut from))?;
+    from.end().map(|()| value)
 }
 
 /// Values look the same in both forms: a uuid is a text in MessagePack too.

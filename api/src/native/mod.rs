@@ -13,6 +13,7 @@ pub mod living;
 pub mod media;
 pub mod moves;
 pub mod named_command;
+mod objects;
 pub mod orphans;
 mod page;
 pub mod providers;

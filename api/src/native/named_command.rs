@@ -11,6 +11,7 @@ use serde::de::{
 use serde::forward_to_deserialize_any;
 
 use super::media::{Form, unpacker};
+use super::objects::Objects;
 use crate::http::failure::Failure;
 
 /// The command called `name` with this body. Which names there are is known to [`Command`] alone.
@@ -22,7 +23,8 @@ pub fn read(name: &str, form: Form, body: &[u8]) -> Result<Command, Failure> {
     let read = match form {
         Form::Json => {
             let mut from = serde_json::Deserializer::from_slice(body);
-            let command = Command::deserialize(Named { name, body: &mut from, known: &known });
+            let command =
+                Command::deserialize(Named { name, body: Objects(&mut from), known: &known });
             command.and_then(|command| from.end().map(|()| command)).map_err(|e| e.to_string())
         }
         Form::MessagePack => {
@@ -144,6 +146,8 @@ mod tests {
         let unknown = read("fly", Form::Json, b"{}").expect_err("unknown");
         assert_eq!(unknown.status, StatusCode::NOT_FOUND);
         assert!(unknown.message.contains("claim"), "{}", unknown.message);
+        let array = read("create_trait", Form::Json, b"[\"CUSTOM_A\"]").expect_err("an array");
+        assert!(array.message.contains("an array where an object is expected"), "{array:?}");
         for wrong in [&b"{\"nam\": 1}"[..], b"{\"name\": \"A\"} x", b"", b"[]", b"\xff"] {
             let wrong = read("create_trait", Form::Json, wrong).expect_err("malformed");
             assert_eq!(wrong.status, StatusCode::BAD_REQUEST);

@@ -1,13 +1,16 @@
 //! Orphans as the server knows them: those that the state tells of, and those that lists of the
-//! living told. The latter are kept in memory only: they are what somebody said, and no facts.
+//! living showed. The latter are kept in a file beside the log ([`kept`]): they are what a client
+//! reported, and no facts.
 
 mod fed;
+mod kept;
 mod notices;
 mod watch;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
-use ledger::ids::ConsumerUuid;
+use ledger::ids::{ConsumerUuid, LedgerId};
 use ledger::state::State;
 use ledger::time::Timestamp;
 use parking_lot::Mutex;
@@ -18,6 +21,7 @@ pub use watch::watch;
 
 use crate::http::last_modified;
 use fed::Lists;
+use kept::Kept;
 use notices::Notices;
 
 /// What is known of orphans beside the state.
@@ -25,6 +29,8 @@ pub struct Orphans {
     /// Microseconds that a move may stay open without a finding.
     bound: i64,
     lists: Mutex<Lists>,
+    /// Where lists survive a restart; none: they do not.
+    file: Option<Mutex<Kept>>,
     notices: Mutex<Notices>,
 }
 
@@ -44,7 +50,29 @@ impl Orphans {
         Self {
             bound: i64::from(open_move_bound) * 1_000_000,
             lists: Mutex::new(Lists::default()),
+            file: None,
             notices: Mutex::new(Notices::default()),
+        }
+    }
+
+    /// The same with what earlier lists showed, from the file in a ledger's directory.
+    #[must_use]
+    pub fn open(open_move_bound: u32, dir: &Path, ledger: LedgerId) -> Self {
+        let file = Kept::new(dir, ledger);
+        let lists = Mutex::new(Lists::restored(file.load()));
+        Self { lists, file: Some(Mutex::new(file)), ..Self::new(open_move_bound) }
+    }
+
+    /// Saves what lists showed, if it changed. What cannot be saved is tried again the next time.
+    pub fn save(&self) {
+        let Some(file) = &self.file else { return };
+        // One at a time, so that an older state never takes the place of a newer one.
+        let file = file.lock();
+        let Some(findings) = self.lists.lock().to_save() else { return };
+        let findings: Vec<&Fed> = findings.iter().collect();
+        if let Err(error) = file.save(&findings) {
+            tracing::warn!(%error, "what lists of the living showed cannot be saved");
+            self.lists.lock().unsaved();
         }
     }
 

@@ -15,7 +15,10 @@ const INTERVAL: Duration = Duration::from_secs(60);
 pub async fn watch(app: Arc<App>) {
     loop {
         let looking = Arc::clone(&app);
-        let look = move || looking.orphans.look(&looking.view());
+        let look = move || {
+            looking.orphans.look(&looking.view());
+            looking.orphans.save();
+        };
         let looked = tokio::task::spawn_blocking(move || caught(Place::Background, look)).await;
         if let Ok(Err(panic)) = looked {
             tracing::error!(%panic, "looking for orphans failed");

@@ -12,10 +12,10 @@ use ledger::event::Move;
 use ledger::ids::{ConsumerUuid, MoveId};
 use ledger::state::State;
 use ledger::time::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What is wrong. In the order in which one is told if several are true of a consumer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// The instance's end is on record, and the migration of its move holds the source still.
@@ -83,7 +83,7 @@ impl Kind {
 }
 
 /// One orphan.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
     /// What is wrong.
     pub kind: Kind,

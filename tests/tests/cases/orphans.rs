@@ -70,6 +70,49 @@ fn a_list_of_the_living_finds_exactly_those_that_are_gone() {
     cloud.verify();
 }
 
+/// Case B20: what a list showed is there after a restart, also after a crash. Damaged, it is as if
+/// no list had come yet, and the server says so.
+#[test]
+fn what_a_list_showed_survives_a_restart() {
+    let mut cloud = Cloud::new();
+    let [host]: [String; 1] = cloud.hosts();
+    let [i1, i2, i3] = ["I1", "I2", "I3"].map(consumer);
+    for one in [&i1, &i2] {
+        cloud.accept(&claim(one, &vcpu(&host, 1)));
+    }
+    let list = json!({"as_of": now(&cloud), "living": [i3]});
+    assert_eq!(feed(&cloud, &list)["total"], 3);
+    let told = |cloud: &Cloud| -> Vec<(Value, Value, Value, Value)> {
+        let rows = orphans(cloud, "").into_iter();
+        rows.map(|mut row| {
+            (row["kind"].take(), row["consumer"].take(), row["source"].take(), row["mend"].take())
+        })
+        .collect()
+    };
+    let before = told(&cloud);
+    assert_eq!(before.len(), 3, "{before:?}");
+    let restart = |cloud: &mut Cloud| {
+        cloud.server.restart();
+        cloud.client = cloud.server.client();
+    };
+    cloud.server.kill();
+    restart(&mut cloud);
+    assert_eq!(told(&cloud), before);
+    // What was put right meanwhile is no finding any more, and stays so.
+    cloud.accept(&release(&i1, true, "gone"));
+    assert_eq!(orphans(&cloud, "").len(), 2);
+    restart(&mut cloud);
+    assert_eq!(orphans(&cloud, "").len(), 2);
+    let file = cloud.server.data_dir().join("living");
+    assert!(cloud.server.terminate().success());
+    std::fs::write(&file, b"ALLOCLIV, or not").unwrap();
+    restart(&mut cloud);
+    assert!(orphans(&cloud, "").is_empty());
+    assert!(cloud.server.log().contains("what lists of the living showed is discarded"));
+    assert_eq!(feed(&cloud, &list)["total"], 2, "the next list says it again");
+    cloud.verify();
+}
+
 /// Lists come in ranges, and what is younger than a list is not in it.
 #[test]
 fn a_range_tells_of_its_own_ids_only_and_never_of_younger_ones() {

@@ -86,3 +86,17 @@ fn all_of_ten_thousand_hosts_are_candidates() {
         );
     }
 }
+
+/// Case F1: who searches one tree reads why that tree does not do, and nothing about others.
+#[test]
+fn a_search_in_one_tree_is_explained_by_that_tree() {
+    let cloud = Cloud::new();
+    let [h1, _, _] = cloud.hosts();
+    let query = format!("/ledger/v1/explain/candidates?resources=VCPU:9&in_tree={h1}");
+    let told = cloud.client.read(&query)["groups"][0].clone();
+    let texts: Vec<&str> =
+        told["steps"].as_array().unwrap().iter().filter_map(|step| step["text"].as_str()).collect();
+    assert_eq!(texts, [format!("in the tree of {h1}: 1 left").as_str(), "VCPU:9: 0 left"]);
+    let near = told["near_misses"].as_array().unwrap();
+    assert_eq!((near.len(), near[0]["provider"].as_str()), (1, Some(h1.as_str())), "{told}");
+}
