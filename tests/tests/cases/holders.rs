@@ -143,6 +143,7 @@ fn a_provider_on_either_side_of_a_move_is_not_retired() {
 #[test]
 fn an_inventory_in_use_names_its_users() {
     let cloud = Cloud::new();
+    cloud.accept(&json!({"create_resource_class": {"name": "CUSTOM_RES"}}));
     let r1 = cloud.host("R1", &[("CUSTOM_RES", 2), ("VCPU", 4)]);
     let i1 = consumer("I1");
     cloud.accept(&claim(&i1, &holding(&[(&r1, "CUSTOM_RES", 1)])));
