@@ -62,12 +62,12 @@ impl Lists {
     }
 
     /// All of them, if something changed since this was last asked.
-    pub(super) fn to_save(&mut self) -> Option<Vec<Fed>> {
+    pub(super) fn take_unsaved(&mut self) -> Option<Vec<Fed>> {
         std::mem::take(&mut self.changed).then(|| self.kept.values().cloned().collect())
     }
 
     /// They were not saved.
-    pub(super) fn unsaved(&mut self) {
+    pub(super) fn not_saved(&mut self) {
         self.changed = true;
     }
 

@@ -68,11 +68,11 @@ impl Orphans {
         let Some(file) = &self.file else { return };
         // One at a time, so that an older state never takes the place of a newer one.
         let file = file.lock();
-        let Some(findings) = self.lists.lock().to_save() else { return };
+        let Some(findings) = self.lists.lock().take_unsaved() else { return };
         let findings: Vec<&Fed> = findings.iter().collect();
         if let Err(error) = file.save(&findings) {
             tracing::warn!(%error, "what lists of the living showed cannot be saved");
-            self.lists.lock().unsaved();
+            self.lists.lock().not_saved();
         }
     }
 
