@@ -6,7 +6,7 @@ use crate::shown::shown;
 use crate::units::amount;
 use ledger::amounts::Holding;
 use ledger::command::SameHostMoves;
-use ledger::event::{Asked, Link, Rejected};
+use ledger::event::{Asked, Link, Overlap, Rejected};
 use ledger::ids::{ConsumerUuid, LinkId, MoveId, ProviderUuid};
 use ledger::refusal::{Cause, ShortageCause};
 use ledger::state::{Allocation, Allocations, MoveEntry, State, Write, held_after};
