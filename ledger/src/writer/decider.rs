@@ -351,7 +351,7 @@ impl Decider {
         stamp: &Stamp,
         now: Timestamp,
         digest: Option<Hash>,
-        refusal: Refusal,
+        mut refusal: Refusal,
         batch: &mut BatchInHand,
     ) -> WaitsFor {
         if refusal.cause == Cause::SearchAgain {
@@ -368,6 +368,10 @@ impl Decider {
         }
         let known = digest.unwrap_or_else(|| encode::digest(commands));
         let event = encode::rejected(commands, known, &refusal);
+        // A repeat is answered from the record: what has no room there is not answered now either.
+        if let Event::Rejected(body) = &event {
+            refusal.held_by.clone_from(&body.held_by);
+        }
         let recorded_at = self.note(event, stamp, now, digest, limits::NOTE_BYTES, batch);
         WaitsFor::Refused { refusal, recorded_at }
     }

@@ -257,6 +257,35 @@ fn the_same_id_gets_the_same_outcome_also_after_opening_again() {
 }
 
 /// An unknown outcome is never told as a refusal; the log decides what happened.
+/// Those who hold what is lacking are cut before the answer, where the record has no room for them.
+#[test]
+fn a_repeat_names_the_same_holders_also_where_the_record_has_no_room() {
+    let dir = tempfile::tempdir().unwrap();
+    let ledger = open(dir.path());
+    ledger.submit_blocking(host(1, 4), stamp(1)).unwrap();
+    let name = |number: u32| format!("CUSTOM_{number:0>200}");
+    let classes = (1..=16).map(|number| Command::CreateResourceClass(Named { name: name(number) }));
+    let change = |number| InventoryChange::Create(name(number), Inventory::of(1));
+    let inventories = (1..=16).map(|number| {
+        Command::ChangeInventories(ChangeInventories {
+            provider: provider(1),
+            generation: None,
+            change: change(number),
+            may_reserve_all: true,
+        })
+    });
+    ledger.submit_blocking(classes.chain(inventories).collect(), stamp(2)).unwrap();
+    let all: Holding = [(provider(1), (1..=16).map(|number| (name(number), 1)).collect())].into();
+    assert!(is_accepted(&ledger.submit_blocking(put(1, all.clone()), stamp(3)).unwrap()));
+    let refused = ledger.submit_blocking(put(2, all.clone()), with_id(4, "a")).unwrap();
+    let told = refused.refusal().unwrap().held_by.clone().unwrap();
+    assert_eq!((told.consumers, told.first.len()), (1, 0), "counted, and no room for names");
+    let again = ledger.submit_blocking(put(2, all), with_id(5, "a")).unwrap();
+    assert!(again.repeated);
+    assert_eq!(again.refusal().unwrap().held_by, Some(told));
+    ledger.close();
+}
+
 #[test]
 fn after_an_unknown_outcome_the_log_decides() {
     for (fault, there) in [(Fault::UnknownWritten, true), (Fault::UnknownLost, false)] {
