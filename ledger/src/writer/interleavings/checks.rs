@@ -25,7 +25,7 @@ pub(super) fn keeps_the_invariants<R: Rule>(steps: &[(Step, usize)]) -> Result<(
         }
         let after = rule.after(&world.state, Some(&decided));
         fits(step, &world.state, &before, &after).map_err(told)?;
-        ends_exactly(&decided, &world.state).map_err(told)?;
+        ends_exactly(step, &decided, &world.state).map_err(told)?;
         within_quota(step, &decided.before, &world.state).map_err(told)?;
         sides_are_held(&world.state).map_err(told)?;
         every_move_can_end(&world).map_err(told)?;
@@ -75,11 +75,14 @@ fn never_raises(step: &Step) -> bool {
 
 /// A confirm leaves exactly the destination and a revert exactly the source, as they then stood,
 /// and of a double-up also what is on neither side.
-fn ends_exactly(decided: &Decided, after: &State) -> Result<(), String> {
+fn ends_exactly(step: &Step, decided: &Decided, after: &State) -> Result<(), String> {
+    let is_end =
+        matches!(step, Step::Confirm(_) | Step::ConfirmOldest(_) | Step::Revert(_) | Step::Fail(_));
     let [Event::Confirmed(body) | Event::Reverted(body)] = &decided.events[..] else {
         return Ok(());
     };
-    if body.via != crate::command::Via::Command {
+    // What others release ends a move, too, and leaves what they leave.
+    if !is_end {
         return Ok(());
     }
     let then = &decided.before;
