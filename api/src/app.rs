@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ledger::command::Command;
-use ledger::event::Event;
+use ledger::event::{Event, ProviderAsAnswered};
 use ledger::ids::ProviderUuid;
 use ledger::refusal::Refusal;
 use ledger::stamp::{Actor, CommandId, Stamp};
@@ -107,6 +107,48 @@ impl SubmitError {
 }
 
 impl Accepted {
+    /// When it was recorded, in microseconds since the epoch; now, if there is nothing of it to
+    /// record. A command that is sent again gets the time of the first.
+    #[must_use]
+    pub fn recorded_at(&self) -> i64 {
+        let first = self.0.events().next();
+        first.map_or_else(last_modified::now, |(header, _)| header.recorded_at.micros())
+    }
+
+    /// Whether it changed nothing, because things were as wished.
+    #[must_use]
+    pub fn changed_nothing(&self) -> bool {
+        match &self.0.outcome {
+            Outcome::Accepted { unchanged } => unchanged.iter().any(Option::is_some),
+            Outcome::Refused { .. } => true,
+        }
+    }
+
+    /// A provider as the command left it, if its events tell.
+    #[must_use]
+    pub fn provider(&self, wanted: ProviderUuid) -> Option<ProviderAsAnswered> {
+        self.0.events().find_map(|(_, event)| match event {
+            Event::ProviderCreated(body) => Some(ProviderAsAnswered {
+                provider: body.provider,
+                name: body.name.clone(),
+                parent: body.parent,
+                root: body.root?,
+                generation: body.generation,
+            }),
+            Event::ProviderUpdated(body) => Some(ProviderAsAnswered {
+                provider: body.provider,
+                name: body.name.clone(),
+                parent: body.parent,
+                root: body.root?,
+                generation: body.generation,
+            }),
+            Event::Answered(body) => {
+                body.providers.iter().find(|shown| shown.provider == wanted).cloned()
+            }
+            _ => None,
+        })
+    }
+
     /// The generation that the command left a provider with, if one of its events says so.
     #[must_use]
     pub fn provider_generation(&self, wanted: ProviderUuid) -> Option<u32> {

@@ -485,6 +485,9 @@ pub struct ProviderCreated {
     /// Its parent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<ProviderUuid>,
+    /// The root of its tree. Records of 0.1 lack it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<ProviderUuid>,
     /// Its generation: 0.
     pub generation: u32,
 }
@@ -504,6 +507,9 @@ pub struct ProviderUpdated {
     /// Its parent after.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<ProviderUuid>,
+    /// The root of its tree after. Records of 0.1 lack it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<ProviderUuid>,
     /// Its generation, which does not change.
     pub generation: u32,
 }
@@ -671,6 +677,13 @@ pub struct Rejected {
     /// How many commands of the list stood before the one that was refused.
     #[serde(default)]
     pub index: u32,
+    /// How many names of classes, providers or traits the cause lacks for want of room.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub left_out: u32,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 fn is_none(options: &u32) -> bool {
@@ -742,13 +755,37 @@ pub struct SearchStep {
     pub left: u64,
 }
 
-/// See [`Event::Answered`].
+/// See [`Event::Answered`]. Where other commands of the list changed something, it is the last
+/// event of their group.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Answered {
     /// The command's name.
     pub command: String,
-    /// What was answered to each command of the list.
+    /// What was answered to each command of a list that changed nothing at all.
     pub answers: Vec<Unchanged>,
+    /// What was answered to each command of a list of which only some changed nothing; none for
+    /// those that changed something.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub of_list: Vec<Option<Unchanged>>,
+    /// The providers that were to be updated and were so already, as the answer shows them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub providers: Vec<ProviderAsAnswered>,
+}
+
+/// A provider as the answer to a command shows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProviderAsAnswered {
+    /// Which.
+    pub provider: ProviderUuid,
+    /// Its name.
+    pub name: String,
+    /// Its parent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<ProviderUuid>,
+    /// The root of its tree.
+    pub root: ProviderUuid,
+    /// Its generation.
+    pub generation: u32,
 }
 
 /// Why a command that was accepted changed nothing.

@@ -78,3 +78,16 @@ pub fn derived_uuid(seed: &[u8; 16], received_at: crate::time::Timestamp, index:
     let millis = u64::try_from(received_at.micros() / 1000).unwrap_or(0);
     uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid()
 }
+
+/// A uuid for what a write with a command id makes and does not name: the same each time it is
+/// sent, another in every ledger.
+pub fn drawn_uuid(id: &crate::stamp::CommandId, ledger: LedgerId) -> Uuid {
+    let mut hasher = blake3::Hasher::new_derive_key("allocd 2026 uuid of what a command id makes");
+    hasher.update(ledger.0.as_bytes());
+    hasher.update(&(id.project.len() as u64).to_be_bytes());
+    hasher.update(id.project.as_bytes());
+    hasher.update(id.id.as_bytes());
+    let mut random = [0; 16];
+    hasher.finalize_xof().fill(&mut random);
+    uuid::Builder::from_random_bytes(random).into_uuid()
+}

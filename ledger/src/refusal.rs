@@ -26,6 +26,9 @@ pub struct Refusal {
     pub move_id: Option<MoveId>,
     /// Which command of the list was refused, counted from 0.
     pub index: u32,
+    /// How many names of classes, providers or traits the cause lacks, because the record of it has
+    /// no room for them. Only a command with an id is answered a cause that was cut.
+    pub left_out: u32,
 }
 
 impl Refusal {
@@ -39,6 +42,7 @@ impl Refusal {
             held_by: None,
             move_id: None,
             index: 0,
+            left_out: 0,
         }
     }
 
@@ -333,6 +337,30 @@ impl Cause {
             Ok(serde_json::Value::String(name)) => name,
             Ok(serde_json::Value::Object(map)) => map.keys().next().cloned().unwrap_or_default(),
             _ => String::new(),
+        }
+    }
+
+    /// Makes it smaller for a record that has a limit: the longer half of a list of names goes, or
+    /// of a text. Returns how many names went, and 1 for a text; 0: it cannot be made smaller.
+    pub(crate) fn shorten(&mut self) -> u32 {
+        fn halve<T>(list: &mut Vec<T>) -> u32 {
+            let left_out = list.len() / 2;
+            list.truncate(list.len() - left_out);
+            u32::try_from(left_out).unwrap_or(u32::MAX)
+        }
+        match self {
+            Self::NoInventory { classes, providers } => halve(classes) + halve(providers),
+            Self::CannotRetire { providers, .. } => halve(providers),
+            Self::InventoryInUse { classes } => halve(classes),
+            Self::TraitsNotFound { traits } => halve(traits),
+            Self::NoCandidate { steps, .. } => halve(steps),
+            Self::Malformed { what } if what.len() > 256 => {
+                let most = what.len() / 2;
+                let cut = (0..=most).rev().find(|&at| what.is_char_boundary(at)).unwrap_or(0);
+                what.truncate(cut);
+                1
+            }
+            _ => 0,
         }
     }
 

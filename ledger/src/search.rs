@@ -28,6 +28,9 @@ pub struct Searched {
     /// If there was none: how many were left after each condition, in words. At most
     /// [`crate::limits::STEPS_TOLD`].
     pub steps: Vec<String>,
+    /// Why the query cannot be answered: it names what does not exist. A command with an id is
+    /// refused by the ledger for it, so that its id has that outcome.
+    pub problem: Option<String>,
 }
 
 /// What a search on behalf of a command has to heed beside the query.
@@ -50,6 +53,16 @@ impl Command {
             Self::Claim(it) => it.candidates.as_deref(),
             Self::Resize(it) => it.candidates.as_deref(),
             Self::Reschedule(it) => it.candidates.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// What was found for its query.
+    pub(crate) fn found(&self) -> Option<&Searched> {
+        match self {
+            Self::Claim(it) => it.searched.as_ref(),
+            Self::Resize(it) => it.searched.as_ref(),
+            Self::Reschedule(it) => it.searched.as_ref(),
             _ => None,
         }
     }

@@ -91,7 +91,8 @@ pub(crate) fn event_words(event: &Event, names: &Names) -> String {
         }
         Event::SearchFailed(body) => search_words(body),
         Event::Answered(body) => {
-            let answers = joined(body.answers.iter().map(unchanged_words), ", ");
+            let answers = body.answers.iter().chain(body.of_list.iter().flatten());
+            let answers = joined(answers.map(unchanged_words), ", ");
             format!("{} changed nothing: {answers}", body.command)
         }
         Event::Erased(body) => {

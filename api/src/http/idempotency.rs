@@ -10,6 +10,13 @@ use crate::http::failure::Failure;
 
 const KEY: &str = "idempotency-key";
 
+/// Whether the headers name a command id. Such a write is answered from what the ledger keeps of
+/// its outcome alone, so that the same request gets the same answer whatever has changed.
+#[must_use]
+pub fn is_named(headers: &HeaderMap) -> bool {
+    headers.contains_key(KEY)
+}
+
 /// The command id that the headers name for a caller of `project`.
 ///
 /// # Errors

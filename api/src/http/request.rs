@@ -8,6 +8,7 @@ use http::HeaderMap;
 use smallvec::SmallVec;
 
 use super::auth::Identity;
+use super::idempotency;
 use super::microversion::Version;
 use crate::past::Past;
 
@@ -58,6 +59,12 @@ pub struct Request {
 }
 
 impl Request {
+    /// Whether it names a command id, so that it has one outcome for good.
+    #[must_use]
+    pub fn is_named(&self) -> bool {
+        idempotency::is_named(&self.headers)
+    }
+
     /// The n-th variable part of the path. The router fills in as many as the route has; what is
     /// not there reads as empty, and no such thing is ever found.
     #[must_use]

@@ -66,6 +66,14 @@ pub fn readable() -> impl Iterator<Item = (Operation, &'static [&'static str])> 
     })
 }
 
+/// Everything that can be written: the operation, its method, and the parts of its path.
+pub fn writable() -> impl Iterator<Item = (Operation, &'static Method, &'static [&'static str])> {
+    ROUTES.iter().flat_map(|route| {
+        let writes = route.endpoints.iter().filter(|endpoint| endpoint.method != Method::GET);
+        writes.map(|endpoint| (endpoint.operation, &endpoint.method, route.path))
+    })
+}
+
 fn matches(pattern: &[&str], parts: &[&str]) -> bool {
     let fits =
         |(pattern, part): (&&str, &&str)| pattern == part || (*pattern == "*" && !part.is_empty());

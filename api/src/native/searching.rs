@@ -2,6 +2,7 @@
 //! searches again when that was overtaken. So the choice and the claim are one atomic step: nobody
 //! is refused while a host with room exists.
 
+use http::StatusCode;
 use ledger::command::Command;
 use ledger::ids::ProviderUuid;
 use ledger::limits;
@@ -44,7 +45,7 @@ pub async fn ask(
     let is_named = idempotency::command_id(&request.headers, &request.identity.project)?.is_some();
     for search in 0..=SEARCHES {
         if search > 0 || !is_named {
-            app.search(request, |index| fill(index, &queries, &mut commands)).await?;
+            app.search(request, |index| fill(index, &queries, &mut commands, is_named)).await?;
         }
         let answer = app.ask(request, commands.clone()).await?;
         if !is_overtaken(&answer) {
@@ -79,11 +80,20 @@ fn fill(
     index: &CandidateIndex,
     queries: &[Option<Query>],
     commands: &mut [Command],
+    is_named: bool,
 ) -> Result<(), Failure> {
     for (command, query) in commands.iter_mut().zip(queries) {
         if let Some(query) = query {
             let terms = command.search_terms(index.state());
-            command.searched(searched(index, query, terms)?);
+            command.searched(match searched(index, query, terms) {
+                // The ledger keeps why, so that the id has this outcome whatever exists later.
+                Err(failure) if is_named && failure.status == StatusCode::BAD_REQUEST => Searched {
+                    as_of: index.sequence(),
+                    problem: Some(failure.message),
+                    ..Searched::default()
+                },
+                searched => searched?,
+            });
         }
     }
     Ok(())
@@ -99,7 +109,7 @@ fn searched(index: &CandidateIndex, query: &Query, terms: Terms) -> Result<Searc
     let options: Vec<_> = options.collect();
     let complete = found.complete && query.limit.is_none_or(|limit| options.len() < limit);
     let steps = if options.is_empty() { steps(&index, query, ignored)? } else { Vec::new() };
-    Ok(Searched { options, as_of: index.sequence(), complete, steps })
+    Ok(Searched { options, as_of: index.sequence(), complete, steps, problem: None })
 }
 
 fn holding(state: &State, candidate: Candidate<'_>) -> ledger::amounts::Holding {

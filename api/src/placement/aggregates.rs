@@ -32,10 +32,7 @@ pub fn list(app: &App, request: &Request) -> Result<Reply, Failure> {
 /// # Errors
 /// 400, 404 or 409.
 pub async fn replace(app: &App, request: &Request) -> Result<Reply, Failure> {
-    let provider = {
-        let view = app.view_for(request);
-        lookup::known_provider(&view, request.param(0))?.1.uuid
-    };
+    let provider = lookup::provider_to_write(app, request)?;
     let body =
         schema::parse_checked(&request.body, schema::aggregates::REPLACE.at(request.version))?;
     let with_generation = request.version >= AGGREGATE_GENERATION;
@@ -53,7 +50,8 @@ pub async fn replace(app: &App, request: &Request) -> Result<Reply, Failure> {
     let about = About::Associations(provider);
     let accepted = app.submit(request, Command::SetAggregates(command), about).await?;
     let names: Vec<&str> = aggregates.iter().map(String::as_str).collect();
-    answer(&names, generation_after(app, &accepted, provider), request.version)
+    let reply = answer(&names, generation_after(&accepted, provider, generation), request.version)?;
+    Ok(reply.modified(accepted.recorded_at()))
 }
 
 fn answer(names: &[&str], generation: u32, version: Version) -> Result<Reply, Failure> {

@@ -6,13 +6,11 @@ use http::StatusCode;
 use ledger::amounts::Inventory;
 use ledger::command::{ChangeInventories, Command, InventoryChange};
 use ledger::ids::ProviderUuid;
-use ledger::state::{Provider, State};
 use serde_json::{Map, Value, json};
 
 use super::{lookup, numbers};
 use crate::app::{Accepted, App};
 use crate::http::failure::Failure;
-use crate::http::last_modified;
 use crate::http::microversion::{RESERVED_MAY_EQUAL_TOTAL, Version};
 use crate::http::reply::Reply;
 use crate::http::request::Request;
@@ -60,7 +58,7 @@ pub fn show(app: &App, request: &Request) -> Result<Reply, Failure> {
 /// # Errors
 /// 400, 404 or 409.
 pub async fn create(app: &App, request: &Request) -> Result<Reply, Failure> {
-    let provider = existing(&app.view_for(request), request)?;
+    let provider = lookup::provider_to_write(app, request)?;
     let body =
         schema::parse_checked(&request.body, schema::inventories::CREATE.at(request.version))?;
     let class = body["resource_class"].as_str().unwrap_or_default().to_owned();
@@ -69,10 +67,10 @@ pub async fn create(app: &App, request: &Request) -> Result<Reply, Failure> {
     let command = change_of(provider, None, change, request.version);
     let accepted =
         app.submit(request, command, About::CreateInventory(provider, request.version)).await?;
-    let body = one(generation_after(app, &accepted, provider), &inventory);
+    let body = one(generation_after(&accepted, provider, None), &inventory);
     let location = format!("/resource_providers/{provider}/inventories/{class}");
     let reply = Reply::json(&body)?.status(StatusCode::CREATED).location(location);
-    Ok(reply.modified(last_modified::now()))
+    Ok(reply.modified(accepted.recorded_at()))
 }
 
 /// `PUT .../inventories/{class}`.
@@ -80,7 +78,7 @@ pub async fn create(app: &App, request: &Request) -> Result<Reply, Failure> {
 /// # Errors
 /// 400, 404 or 409.
 pub async fn update(app: &App, request: &Request) -> Result<Reply, Failure> {
-    let provider = existing(&app.view_for(request), request)?;
+    let provider = lookup::provider_to_write(app, request)?;
     let body =
         schema::parse_checked(&request.body, schema::inventories::UPDATE.at(request.version))?;
     let inventory = record(&body);
@@ -89,8 +87,8 @@ pub async fn update(app: &App, request: &Request) -> Result<Reply, Failure> {
     let command = change_of(provider, Some(generation), change, request.version);
     let accepted =
         app.submit(request, command, About::UpdateInventory(provider, request.version)).await?;
-    let body = one(generation_after(app, &accepted, provider), &inventory);
-    Ok(Reply::json(&body)?.modified(last_modified::now()))
+    let body = one(generation_after(&accepted, provider, Some(generation)), &inventory);
+    Ok(Reply::json(&body)?.modified(accepted.recorded_at()))
 }
 
 /// `PUT .../inventories`: the new set replaces the old.
@@ -98,7 +96,7 @@ pub async fn update(app: &App, request: &Request) -> Result<Reply, Failure> {
 /// # Errors
 /// 400, 404 or 409.
 pub async fn replace(app: &App, request: &Request) -> Result<Reply, Failure> {
-    let provider = existing(&app.view_for(request), request)?;
+    let provider = lookup::provider_to_write(app, request)?;
     let body =
         schema::parse_checked(&request.body, schema::inventories::REPLACE.at(request.version))?;
     let unknown = |class: &str| {
@@ -112,10 +110,11 @@ pub async fn replace(app: &App, request: &Request) -> Result<Reply, Failure> {
     let command = change_of(provider, Some(generation), change, request.version);
     let accepted =
         app.submit(request, command, About::ReplaceInventories(provider, request.version)).await?;
-    let generation = generation_after(app, &accepted, provider);
+    let generation = generation_after(&accepted, provider, Some(generation));
     let shown = inventories.iter().map(|(class, inventory)| (class.as_str(), inventory));
     let reply = Reply::json(&set(generation, shown))?;
-    Ok(if inventories.is_empty() { reply.no_cache() } else { reply.modified(last_modified::now()) })
+    let recorded_at = accepted.recorded_at();
+    Ok(if inventories.is_empty() { reply.no_cache() } else { reply.modified(recorded_at) })
 }
 
 /// `DELETE .../inventories/{class}`.
@@ -123,7 +122,7 @@ pub async fn replace(app: &App, request: &Request) -> Result<Reply, Failure> {
 /// # Errors
 /// 404 or 409.
 pub async fn delete(app: &App, request: &Request) -> Result<Reply, Failure> {
-    let provider = existing(&app.view_for(request), request)?;
+    let provider = lookup::provider_to_write(app, request)?;
     let change = InventoryChange::Delete(request.param(1).to_owned());
     let command = change_of(provider, None, change, request.version);
     app.submit(request, command, About::DeleteInventory(provider)).await?;
@@ -135,7 +134,7 @@ pub async fn delete(app: &App, request: &Request) -> Result<Reply, Failure> {
 /// # Errors
 /// 404 or 409.
 pub async fn delete_all(app: &App, request: &Request) -> Result<Reply, Failure> {
-    let provider = existing(&app.view_for(request), request)?;
+    let provider = lookup::provider_to_write(app, request)?;
     let command = change_of(provider, None, InventoryChange::DeleteAll, request.version);
     app.submit(request, command, About::DeleteInventories(provider)).await?;
     Ok(Reply::no_content())
@@ -183,18 +182,10 @@ fn change_of(
     Command::ChangeInventories(ChangeInventories { provider, generation, change, may_reserve_all })
 }
 
-fn existing(view: &State, request: &Request) -> Result<ProviderUuid, Failure> {
-    lookup::known_provider(view, request.param(0)).map(|(_, provider)| provider.uuid)
-}
-
 /// The generation that a write left the provider with: the one of its own event, whatever came
-/// after it.
-pub fn generation_after(app: &App, accepted: &Accepted, provider: ProviderUuid) -> u32 {
-    let now = |provider: &Provider| provider.generation;
-    accepted
-        .provider_generation(provider)
-        .or_else(|| app.view().provider(provider).map(|row| now(row)))
-        .unwrap_or_default()
+/// after it; a write that changed nothing left the one that it gave.
+pub fn generation_after(accepted: &Accepted, provider: ProviderUuid, given: Option<u32>) -> u32 {
+    accepted.provider_generation(provider).or(given).unwrap_or_default()
 }
 
 fn shown(inventory: &Inventory) -> Value {

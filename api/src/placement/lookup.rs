@@ -6,7 +6,9 @@ use ledger::ids::{ConsumerUuid, ProviderUuid};
 use ledger::state::{Provider, ProviderId, State};
 use uuid::Uuid;
 
+use crate::app::App;
 use crate::http::failure::Failure;
+use crate::http::request::Request;
 
 /// A uuid in its canonical form (lower case, 8-4-4-4-12). Placement compares uuids as they are
 /// spelled and keeps canonical ones, so no other spelling ever names anything.
@@ -47,6 +49,20 @@ pub fn known_provider<'a>(
     text: &str,
 ) -> Result<(ProviderId, &'a Arc<Provider>), Failure> {
     provider(view, text).ok_or_else(|| Failure::not_found(unknown_provider(text)).let_through())
+}
+
+/// The provider that the path of a write names. Whether it exists is asked here, before the body
+/// is read, as Placement does; but not for a write with a command id: that one is asked of the
+/// ledger as it is, so that its id has one outcome, also where it is that there is no provider.
+///
+/// # Errors
+/// 404 in the words of most routes.
+pub fn provider_to_write(app: &App, request: &Request) -> Result<ProviderUuid, Failure> {
+    let text = request.param(0);
+    if request.is_named() {
+        return provider_uuid(text).ok_or_else(|| Failure::not_found(unknown_provider(text)));
+    }
+    known_provider(&app.view(), text).map(|(_, provider)| provider.uuid)
 }
 
 /// The sentence about a provider that does not exist.

@@ -1,7 +1,10 @@
 //! `/resource_providers/{uuid}/traits`.
 
+use std::collections::BTreeSet;
+
 use ledger::command::{Command, SetTraits};
 use ledger::state::{State, TraitId};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::inventories::generation_after;
@@ -32,10 +35,7 @@ pub fn list(app: &App, request: &Request) -> Result<Reply, Failure> {
 /// 400, 404 or 409.
 pub async fn replace(app: &App, request: &Request) -> Result<Reply, Failure> {
     let body = schema::parse_checked(&request.body, schema::traits::REPLACE.at(request.version))?;
-    let provider = {
-        let view = app.view_for(request);
-        lookup::known_provider(&view, request.param(0))?.1.uuid
-    };
+    let provider = lookup::provider_to_write(app, request)?;
     let traits: Vec<String> = body["traits"]
         .as_array()
         .into_iter()
@@ -47,11 +47,16 @@ pub async fn replace(app: &App, request: &Request) -> Result<Reply, Failure> {
     let command = SetTraits { provider, generation: Some(generation), traits: traits.clone() };
     let about = About::Associations(provider);
     let accepted = app.submit(request, Command::SetTraits(command), about).await?;
-    let view = app.view_for(request);
+    let generation = generation_after(&accepted, provider, Some(generation));
+    if request.is_named() {
+        let names: BTreeSet<&str> = traits.iter().map(String::as_str).collect();
+        return Ok(shown(&names, generation)?.modified(accepted.recorded_at()));
+    }
+    let view = app.view();
     let mut ids: Vec<TraitId> = traits.iter().filter_map(|name| view.traits().id(name)).collect();
     ids.sort_unstable();
     ids.dedup();
-    answer(&view, &ids, generation_after(app, &accepted, provider))
+    answer(&view, &ids, generation)
 }
 
 /// `DELETE .../traits`. The generation is not checked.
@@ -59,10 +64,7 @@ pub async fn replace(app: &App, request: &Request) -> Result<Reply, Failure> {
 /// # Errors
 /// 404.
 pub async fn delete(app: &App, request: &Request) -> Result<Reply, Failure> {
-    let provider = {
-        let view = app.view_for(request);
-        lookup::known_provider(&view, request.param(0))?.1.uuid
-    };
+    let provider = lookup::provider_to_write(app, request)?;
     let command = SetTraits { provider, generation: None, traits: Vec::new() };
     app.submit(request, Command::SetTraits(command), About::Associations(provider)).await?;
     Ok(Reply::no_content())
@@ -71,6 +73,9 @@ pub async fn delete(app: &App, request: &Request) -> Result<Reply, Failure> {
 fn answer(view: &State, ids: &[TraitId], generation: u32) -> Result<Reply, Failure> {
     let names: Vec<&str> = ids.iter().map(|id| &**view.traits().name(*id)).collect();
     let newest = ids.iter().map(|id| view.traits().entry(*id).created_at.micros()).max();
-    let body = json!({"traits": names, "resource_provider_generation": generation});
-    Ok(Reply::json(&body)?.modified(newest.unwrap_or_else(last_modified::now)))
+    Ok(shown(&names, generation)?.modified(newest.unwrap_or_else(last_modified::now)))
+}
+
+fn shown(names: impl Serialize, generation: u32) -> Result<Reply, Failure> {
+    Reply::json(&json!({"traits": names, "resource_provider_generation": generation}))
 }

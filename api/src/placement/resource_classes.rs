@@ -71,7 +71,8 @@ async fn ensure(app: &App, request: &Request) -> Result<Reply, Failure> {
     // The name is checked as if it were that of a POST.
     let as_body = json!({ "name": name }).to_string();
     schema::parse_checked(as_body.as_bytes(), schema::resource_classes::NAME.at(request.version))?;
-    let known = app.view_for(request).classes().id(name).is_some();
+    // With a command id the ledger is asked, which keeps what is answered.
+    let known = !request.is_named() && app.view().classes().id(name).is_some();
     let status = if known { StatusCode::NO_CONTENT } else { make(app, request, name).await? };
     Ok(Reply::empty(status).location(path(name)))
 }

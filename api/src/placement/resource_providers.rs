@@ -8,8 +8,9 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::{lookup, provider_body, provider_list};
-use crate::app::App;
+use crate::app::{Accepted, App};
 use crate::http::failure::Failure;
+use crate::http::idempotency;
 use crate::http::last_modified;
 use crate::http::microversion::{PROVIDER_POST_ANSWERS, REPARENTING};
 use crate::http::reply::Reply;
@@ -59,7 +60,7 @@ pub async fn create(app: &App, request: &Request) -> Result<Reply, Failure> {
     let name = body["name"].as_str().unwrap_or_default();
     let uuid = match body["uuid"].as_str().and_then(canonical_uuid) {
         Some(text) => lookup::provider_uuid(&text).unwrap_or_default(),
-        None => ProviderUuid(Uuid::new_v4()),
+        None => ProviderUuid(drawn(app, request)?),
     };
     let about = About::CreateProvider { uuid, name };
     let parent = match body.get("parent_provider_uuid") {
@@ -67,12 +68,19 @@ pub async fn create(app: &App, request: &Request) -> Result<Reply, Failure> {
         _ => None,
     };
     let command = CreateProvider { uuid, name: name.to_owned(), parent };
-    app.submit(request, Command::CreateProvider(command), about).await?;
+    let accepted = app.submit(request, Command::CreateProvider(command), about).await?;
     let location = format!("/resource_providers/{uuid}");
     if request.version < PROVIDER_POST_ANSWERS {
         return Ok(Reply::empty(StatusCode::CREATED).location(location));
     }
-    Ok(answer(app, request, uuid)?.location(location))
+    Ok(answer(app, request, uuid, &accepted)?.location(location))
+}
+
+/// The uuid of a provider for which the client named none.
+fn drawn(app: &App, request: &Request) -> Result<Uuid, Failure> {
+    let id = idempotency::command_id(&request.headers, &request.identity.project)?;
+    let of = app.view().position().ledger_id;
+    Ok(id.map_or_else(Uuid::new_v4, |id| ledger::ids::drawn_uuid(&id, of)))
 }
 
 /// `PUT /resource_providers/{uuid}`. The generation does not change.
@@ -80,11 +88,8 @@ pub async fn create(app: &App, request: &Request) -> Result<Reply, Failure> {
 /// # Errors
 /// 400, 404 or 409.
 pub async fn update(app: &App, request: &Request) -> Result<Reply, Failure> {
-    let (uuid, before) = {
-        let view = app.view_for(request);
-        let (_, provider) = lookup::known_provider(&view, request.param(0))?;
-        (provider.uuid, provider.updated_at)
-    };
+    let uuid = lookup::provider_to_write(app, request)?;
+    let before = app.view().provider(uuid).and_then(|provider| provider.updated_at);
     let body = schema::parse_checked(&request.body, schema::providers::UPDATE.at(request.version))?;
     let about = About::UpdateProvider(uuid);
     let parent = match body.get("parent_provider_uuid") {
@@ -98,12 +103,13 @@ pub async fn update(app: &App, request: &Request) -> Result<Reply, Failure> {
         parent,
         may_reparent: request.version >= REPARENTING,
     };
-    app.submit(request, Command::UpdateProvider(command), about).await?;
-    let reply = answer(app, request, uuid)?;
-    // The time of the change before this one: that is what Placement shows here.
+    let accepted = app.submit(request, Command::UpdateProvider(command), about).await?;
+    let reply = answer(app, request, uuid, &accepted)?;
+    // The time of the change before this one: that is what Placement shows here. With a command
+    // id it is the time of this one, which the ledger keeps.
     Ok(match before {
-        Some(time) => reply.modified(time.micros()),
-        None => reply,
+        Some(time) if !request.is_named() => reply.modified(time.micros()),
+        _ => reply,
     })
 }
 
@@ -130,14 +136,24 @@ fn parent(text: &str, about: About<'_>) -> Result<ProviderUuid, Failure> {
     })
 }
 
-/// A provider just written, as it stands now.
-fn answer(app: &App, request: &Request, uuid: ProviderUuid) -> Result<Reply, Failure> {
-    let view = app.view_for(request);
-    // Somebody may have removed it in the meantime.
+/// A provider as a command left it, whatever became of it since.
+fn answer(
+    app: &App,
+    request: &Request,
+    uuid: ProviderUuid,
+    accepted: &Accepted,
+) -> Result<Reply, Failure> {
+    let mut body = String::new();
+    if let Some(shown) = accepted.provider(uuid) {
+        provider_body::write_as_answered(&mut body, &shown, request.version);
+        return Ok(Reply::bytes(body).modified(accepted.recorded_at()));
+    }
+    // Nothing was recorded, or by a version that did not keep the root: as it stands now, unless
+    // somebody has removed it in the meantime.
+    let view = app.view();
     let provider = view
         .provider(uuid)
         .ok_or_else(|| Failure::not_found(lookup::unknown_provider(&uuid.to_string())))?;
-    let mut body = String::new();
     provider_body::write(&mut body, &view, provider, request.version);
     Ok(Reply::bytes(body).modified(provider_body::modified(provider)))
 }

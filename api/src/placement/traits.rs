@@ -2,11 +2,10 @@
 
 use http::StatusCode;
 use ledger::command::{Command, Named};
-use ledger::refusal::Cause;
 use ledger::state::Entry;
 use serde_json::json;
 
-use crate::app::{App, SubmitError};
+use crate::app::App;
 use crate::http::failure::Failure;
 use crate::http::last_modified;
 use crate::http::reply::Reply;
@@ -58,26 +57,26 @@ pub async fn ensure(app: &App, request: &Request) -> Result<Reply, Failure> {
              \"CUSTOM_\" and use following characters: \"A\"-\"Z\", \"0\"-\"9\" and \"_\"",
         ));
     }
-    let known = app.view_for(request).traits().id(name).is_some();
-    let status = if known { StatusCode::NO_CONTENT } else { create(app, request, name).await? };
-    let view = app.view_for(request);
-    let entry = view.traits().id(name).map(|id| *view.traits().entry(id));
-    let created = entry.map_or_else(last_modified::now, |entry| modified(&entry));
-    Ok(Reply::empty(status).location(format!("/traits/{name}")).modified(created))
+    let location = format!("/traits/{name}");
+    // With a command id the ledger is asked, which keeps what is answered.
+    if !request.is_named()
+        && let Some(created) = created_at(app, name)
+    {
+        return Ok(Reply::no_content().location(location).modified(created));
+    }
+    let command = Command::CreateTrait(Named { name: name.to_owned() });
+    let accepted = app.submit(request, command, About::Trait).await?;
+    // Somebody else was faster, or it was there.
+    let status =
+        if accepted.changed_nothing() { StatusCode::NO_CONTENT } else { StatusCode::CREATED };
+    let created = created_at(app, name).filter(|_| !request.is_named());
+    let created = created.unwrap_or_else(|| accepted.recorded_at());
+    Ok(Reply::empty(status).location(location).modified(created))
 }
 
-async fn create(app: &App, request: &Request, name: &str) -> Result<StatusCode, Failure> {
-    let command = Command::CreateTrait(Named { name: name.to_owned() });
-    match app.try_submit(request, command).await {
-        Ok(_) => Ok(StatusCode::CREATED),
-        // Somebody else was faster.
-        Err(SubmitError::Refused(refusal))
-            if matches!(refusal.cause, Cause::TraitExists { .. }) =>
-        {
-            Ok(StatusCode::NO_CONTENT)
-        }
-        Err(error) => Err(error.told(About::Trait)),
-    }
+fn created_at(app: &App, name: &str) -> Option<i64> {
+    let view = app.view();
+    view.traits().id(name).map(|id| modified(view.traits().entry(id)))
 }
 
 /// `DELETE /traits/{name}`.

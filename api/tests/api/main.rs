@@ -8,6 +8,7 @@ mod fits;
 mod http;
 mod lists;
 mod native;
+mod one_outcome;
 mod past;
 mod quota;
 mod server;

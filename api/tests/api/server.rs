@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,7 @@ use serde_json::Value;
 pub struct Server {
     process: Child,
     address: SocketAddr,
-    _data: tempfile::TempDir,
+    data: tempfile::TempDir,
 }
 
 /// An answer.
@@ -40,16 +41,15 @@ impl Answer {
 impl Server {
     pub fn start() -> Self {
         let data = tempfile::tempdir().expect("a directory");
-        let mut process = Command::new(env!("CARGO_BIN_EXE_allocd"))
-            .args(["serve", "--listen", "127.0.0.1:0", "--data-dir"])
-            .arg(data.path())
-            .env("ALLOCD_LOG", "info")
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the program starts");
-        let log = BufReader::new(process.stderr.take().expect("a log"));
-        let address = address_of(log);
-        Self { process, address, _data: data }
+        let (process, address) = spawn(data.path());
+        Self { process, address, data }
+    }
+
+    /// Kills it and starts it again on the same directory.
+    pub fn restart(&mut self) {
+        self.process.kill().expect("it can be killed");
+        self.process.wait().expect("it ends");
+        (self.process, self.address) = spawn(self.data.path());
     }
 
     /// Sends bytes, and reads to the end of the connection.
@@ -105,6 +105,19 @@ impl Drop for Server {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+fn spawn(data: &Path) -> (Child, SocketAddr) {
+    let mut process = Command::new(env!("CARGO_BIN_EXE_allocd"))
+        .args(["serve", "--listen", "127.0.0.1:0", "--data-dir"])
+        .arg(data)
+        .env("ALLOCD_LOG", "info")
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let log = BufReader::new(process.stderr.take().expect("a log"));
+    let address = address_of(log);
+    (process, address)
 }
 
 /// The address that the server says it listens on; the rest of its log is read and dropped.

@@ -51,6 +51,9 @@ pub(crate) type Decision = Result<Option<Unchanged>, Refusal>;
 /// it.
 pub(crate) fn decide(draft: &mut Draft<'_>, command: &Command) -> Decision {
     texts::check(command)?;
+    if let Some(what) = command.found().and_then(|found| found.problem.clone()) {
+        return Err(plan::malformed(what).into());
+    }
     let first = draft.events.len();
     let decision =
         decide_one(draft, command).map_err(|refusal| holders::named(&draft.state, refusal))?;

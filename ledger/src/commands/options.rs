@@ -216,6 +216,7 @@ mod tests {
             as_of: world.state.sequence(),
             complete: true,
             steps: vec!["VCPU:4: 0 left".into()],
+            problem: None,
         }
     }
 

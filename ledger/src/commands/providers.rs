@@ -28,10 +28,12 @@ pub(super) fn create(draft: &mut Draft<'_>, command: &CreateProvider) -> Decisio
     if state.provider_named(&command.name).is_some() {
         return Err(Cause::ProviderNameExists { name: command.name.clone() }.into());
     }
+    let root = root_under(state, command.parent).unwrap_or(command.uuid);
     draft.emit(Event::ProviderCreated(ProviderCreated {
         provider: command.uuid,
         name: command.name.clone(),
         parent: command.parent,
+        root: Some(root),
         generation: 0,
     }));
     Ok(None)
@@ -47,6 +49,12 @@ fn check_name(name: &str) -> Result<(), Cause> {
 
 fn known_parent(state: &State, parent: ProviderUuid) -> Result<ProviderId, Cause> {
     state.provider_id(parent).ok_or(Cause::ParentNotFound { parent })
+}
+
+/// The root of the tree that a parent is in.
+fn root_under(state: &State, parent: Option<ProviderUuid>) -> Option<ProviderUuid> {
+    let root = state.provider(parent?)?.root;
+    state.provider_row(root).map(|row| row.uuid)
 }
 
 pub(super) fn update(draft: &mut Draft<'_>, command: &UpdateProvider) -> Decision {
@@ -70,6 +78,7 @@ pub(super) fn update(draft: &mut Draft<'_>, command: &UpdateProvider) -> Decisio
         name: command.name.clone(),
         parent_before,
         parent,
+        root: Some(root_under(state, parent).unwrap_or(command.uuid)),
         generation: row.generation,
     };
     draft.emit(Event::ProviderUpdated(event));

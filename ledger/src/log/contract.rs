@@ -13,6 +13,7 @@ fn event(number: u64) -> Event {
         provider: ProviderUuid(Uuid::from_u128(u128::from(number % 10))),
         name: format!("provider {number}"),
         parent: None,
+        root: None,
         generation: 0,
     })
 }

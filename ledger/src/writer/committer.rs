@@ -56,8 +56,8 @@ pub(super) enum WaitsFor {
     Accepted { first: u64, count: u32, unchanged: Vec<Option<Unchanged>> },
     /// A refusal.
     Refused { refusal: Refusal, recorded_at: Option<u64> },
-    /// What the group beginning here was answered.
-    Repeated(u64),
+    /// What the group beginning here was answered; it is that of a list of so many commands.
+    Repeated { first: u64, commands: usize },
 }
 
 impl BatchInHand {
@@ -276,11 +276,12 @@ impl Committer {
                 sequence,
                 repeated: false,
             }),
-            WaitsFor::Repeated(first) => answer_from_log(first, &*self.shared.reader, sequence)
-                .map_err(|error| {
+            WaitsFor::Repeated { first, commands } => {
+                answer_from_log(first, commands, &*self.shared.reader, sequence).map_err(|error| {
                     tracing::error!(%error, first, "a repeated command's outcome cannot be read");
                     SubmitError::OutcomeUnknown
-                }),
+                })
+            }
         }
     }
 

@@ -5,11 +5,11 @@ use super::answer::SubmitError;
 use super::committer::{BatchInHand, Mark, Waiter, WaitsFor, size};
 use super::encode::{self, Envelope};
 use super::refusals::Limiter;
-use super::remembered::{InFlight, Known};
+use super::remembered::{self, InFlight, Known};
 use super::{Shared, Submission};
 use crate::command::Command;
 use crate::decide::{decide_in_place, too_large};
-use crate::event::{Answered, Event, Unchanged};
+use crate::event::{Event, Unchanged};
 use crate::ids::derived_uuid;
 use crate::limits;
 use crate::log::Head;
@@ -227,7 +227,9 @@ impl Decider {
         if let (Some(id), Some(digest)) = (&stamp.command_id, digest) {
             match self.in_flight.look_up(id, digest, &*self.shared.reader) {
                 Ok(Known::New) => {}
-                Ok(Known::Same(first)) => return Ok(WaitsFor::Repeated(first)),
+                Ok(Known::Same(first)) => {
+                    return Ok(WaitsFor::Repeated { first, commands: commands.len() });
+                }
                 Ok(Known::Other(refusal)) => {
                     self.shared.refusals.count(&refusal.cause);
                     return Ok(WaitsFor::Refused { refusal, recorded_at: None });
@@ -255,9 +257,14 @@ impl Decider {
         planted("decide", stamp.request_id.as_deref());
         let mark = batch.mark();
         let before = self.head();
-        let (events, unchanged) = decide_in_place(&mut self.state, commands, stamp, now)?;
+        let (mut events, unchanged) = decide_in_place(&mut self.state, commands, stamp, now)?;
         if events.is_empty() {
             return Ok(self.answered(commands, stamp, now, digest, unchanged, batch));
+        }
+        if stamp.command_id.is_some() && unchanged.iter().any(Option::is_some) {
+            let event = Event::Answered(remembered::answered(&self.state, commands, &unchanged));
+            self.state.apply(self.state.sequence() + 1, now, &event);
+            events.push(event);
         }
         planted("encode", stamp.request_id.as_deref());
         match self.encoded(before, &events, stamp, now, digest, limits::GROUP_BYTES) {
@@ -332,10 +339,7 @@ impl Decider {
         if stamp.command_id.is_none() {
             return WaitsFor::Accepted { first: 0, count: 0, unchanged };
         }
-        let event = Event::Answered(Answered {
-            command: commands.first().map_or("", Command::name).into(),
-            answers: unchanged.iter().flatten().cloned().collect(),
-        });
+        let event = Event::Answered(remembered::answered(&self.state, commands, &unchanged));
         // It stands in place of a group, and may be as large.
         let first = self.note(event, stamp, now, digest, limits::GROUP_BYTES, batch);
         WaitsFor::Accepted {
@@ -367,11 +371,10 @@ impl Decider {
             return WaitsFor::Refused { refusal, recorded_at: None };
         }
         let known = digest.unwrap_or_else(|| encode::digest(commands));
-        let event = encode::rejected(commands, known, &refusal);
-        // A repeat is answered from the record: what has no room there is not answered now either.
-        if let Event::Rejected(body) = &event {
-            refusal.held_by.clone_from(&body.held_by);
-        }
+        let body = encode::rejected(commands, known, &refusal);
+        // An id has one outcome: what is answered is what is kept.
+        let refusal = if stamp.command_id.is_some() { encode::refusal_of(&body) } else { refusal };
+        let event = Event::Rejected(body);
         let recorded_at = self.note(event, stamp, now, digest, limits::NOTE_BYTES, batch);
         WaitsFor::Refused { refusal, recorded_at }
     }

@@ -82,8 +82,9 @@ pub(super) fn digest(commands: &[Command]) -> Hash {
 }
 
 /// The record of a refusal, cut down until it fits its limit: first what was passed over, then
-/// what was asked, then those who hold what was lacking, then the shortages but the first.
-pub(super) fn rejected(commands: &[Command], digest: Hash, refusal: &Refusal) -> Event {
+/// what was asked, then those who hold what was lacking, then the names in the cause but the first
+/// of each list, then the shortages but the first.
+pub(super) fn rejected(commands: &[Command], digest: Hash, refusal: &Refusal) -> Rejected {
     let command = commands.get(refusal.index as usize).or_else(|| commands.first());
     let asked = command.map(Command::asked).unwrap_or_default();
     let query = command.and_then(Command::query);
@@ -106,6 +107,7 @@ pub(super) fn rejected(commands: &[Command], digest: Hash, refusal: &Refusal) ->
         held_by: refusal.held_by.clone(),
         query: query.filter(|_| !is_told).map(|query| query_told(query).to_owned()),
         index: refusal.index,
+        left_out: refusal.left_out,
     };
     body.shortages.truncate(limits::SHORTAGES);
     body.passed_over.truncate(limits::OPTIONS_TOLD);
@@ -116,9 +118,9 @@ pub(super) fn rejected(commands: &[Command], digest: Hash, refusal: &Refusal) ->
         if body.held_by.as_mut().is_some_and(|holders| holders.first.pop().is_some()) {
             continue;
         }
-        if let Cause::NoCandidate { steps, .. } = &mut body.cause
-            && steps.pop().is_some()
-        {
+        let left_out = body.cause.shorten();
+        if left_out > 0 {
+            body.left_out = body.left_out.saturating_add(left_out);
             continue;
         }
         if body.shortages.len() <= 1 {
@@ -127,5 +129,20 @@ pub(super) fn rejected(commands: &[Command], digest: Hash, refusal: &Refusal) ->
         }
         body.shortages.pop();
     }
-    Event::Rejected(body)
+    body
+}
+
+/// The refusal that a record of one tells: what a command with an id is answered, the first time
+/// as every other time.
+pub(super) fn refusal_of(body: &Rejected) -> Refusal {
+    Refusal {
+        cause: body.cause.clone(),
+        shortages: body.shortages.clone(),
+        passed_over: body.passed_over.clone(),
+        options: body.options,
+        held_by: body.held_by.clone(),
+        move_id: body.move_id,
+        index: body.index,
+        left_out: body.left_out,
+    }
 }

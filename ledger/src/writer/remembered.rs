@@ -2,7 +2,10 @@
 
 use super::answer::{Answer, Group, Outcome};
 use super::committed::Committed;
-use crate::event::{Event, Unchanged};
+use super::encode::refusal_of;
+use crate::command::Command;
+use crate::event::{Answered, Event, ProviderAsAnswered, Unchanged};
+use crate::ids::ProviderUuid;
 use crate::log::{IndexKey, LogError, LogReader};
 use crate::record::Hash;
 use crate::refusal::{Cause, Refusal};
@@ -83,12 +86,13 @@ fn in_log(id: &CommandId, reader: &dyn LogReader) -> Result<Option<(u64, Hash)>,
 }
 
 /// The answer that the group beginning at `first` was given, read from the log, which ends at
-/// `head`.
+/// `head`. It was one of a list of so many commands.
 ///
 /// # Errors
 /// [`LogError`] if it cannot be read.
 pub(super) fn answer_from_log(
     first: u64,
+    commands: usize,
     reader: &dyn LogReader,
     head: u64,
 ) -> Result<Answer, LogError> {
@@ -111,7 +115,7 @@ pub(super) fn answer_from_log(
             record.event().map_err(|error| LogError::Record { sequence, error: error.into() })?,
         );
     }
-    let outcome = outcome_of(&events, first);
+    let outcome = outcome_of(&events, first, commands);
     let last = first.saturating_add(count.into()).saturating_sub(1);
     let committed = Arc::new(Committed { first, last, records, events });
     Ok(Answer {
@@ -122,24 +126,50 @@ pub(super) fn answer_from_log(
     })
 }
 
-fn outcome_of(events: &[Event], first: u64) -> Outcome {
-    match events {
-        [Event::Rejected(body)] => Outcome::Refused {
-            refusal: Refusal {
-                cause: body.cause.clone(),
-                shortages: body.shortages.clone(),
-                passed_over: body.passed_over.clone(),
-                options: body.options,
-                held_by: body.held_by.clone(),
-                move_id: body.move_id,
-                index: body.index,
-            },
-            recorded_at: Some(first),
-        },
-        [Event::Answered(body)] => {
-            let some = |answer: &Unchanged| Some(answer.clone());
-            Outcome::Accepted { unchanged: body.answers.iter().map(some).collect() }
-        }
-        _ => Outcome::Accepted { unchanged: Vec::new() },
+/// What is kept of commands with an id of which some changed nothing, or all.
+pub(super) fn answered(
+    state: &State,
+    commands: &[Command],
+    unchanged: &[Option<Unchanged>],
+) -> Answered {
+    let all = unchanged.iter().all(Option::is_some);
+    let with_answers = commands.iter().zip(unchanged);
+    let providers = with_answers.filter_map(|(command, answer)| match (command, answer) {
+        (Command::UpdateProvider(it), Some(_)) => as_answered(state, it.uuid),
+        _ => None,
+    });
+    Answered {
+        command: commands.first().map_or("", Command::name).into(),
+        answers: if all { unchanged.iter().flatten().cloned().collect() } else { Vec::new() },
+        of_list: if all { Vec::new() } else { unchanged.to_vec() },
+        providers: providers.collect(),
     }
+}
+
+fn as_answered(state: &State, provider: ProviderUuid) -> Option<ProviderAsAnswered> {
+    let row = state.provider(provider)?;
+    let uuid = |id| state.provider_row(id).map(|row| row.uuid);
+    Some(ProviderAsAnswered {
+        provider,
+        name: row.name.to_string(),
+        parent: row.parent.and_then(uuid),
+        root: uuid(row.root).unwrap_or(provider),
+        generation: row.generation,
+    })
+}
+
+fn outcome_of(events: &[Event], first: u64, commands: usize) -> Outcome {
+    let mut unchanged = match events {
+        [Event::Rejected(body)] => {
+            return Outcome::Refused { refusal: refusal_of(body), recorded_at: Some(first) };
+        }
+        [.., Event::Answered(body)] if body.of_list.is_empty() => {
+            body.answers.iter().cloned().map(Some).collect()
+        }
+        [.., Event::Answered(body)] => body.of_list.clone(),
+        _ => Vec::new(),
+    };
+    // Who has nothing to say changed something. (Records of 0.1 tell of lists without any change.)
+    unchanged.resize(commands, None);
+    Outcome::Accepted { unchanged }
 }

@@ -81,6 +81,7 @@ impl World {
             provider: uuid(name),
             name: name.into(),
             parent: parent.map(uuid),
+            root: None,
             generation: 0,
         }));
     }
@@ -102,6 +103,7 @@ impl World {
             name: name.into(),
             parent_before: before,
             parent: parent.map(uuid),
+            root: None,
             generation,
         }));
     }

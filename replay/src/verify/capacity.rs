@@ -107,6 +107,7 @@ mod tests {
             provider: provider(),
             name: "compute1".into(),
             parent: None,
+            root: None,
             generation: 0,
         };
         let change = InventoryBeforeAfter {
