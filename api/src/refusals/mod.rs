@@ -119,6 +119,9 @@ fn with_fields(mut failure: Failure, refusal: &Refusal) -> Failure {
     if let Some(holders) = &refusal.held_by {
         fields.insert("held_by".to_owned(), list(serde_json::to_value(holders)));
     }
+    if refusal.left_out > 0 {
+        fields.insert("left_out".to_owned(), refusal.left_out.into());
+    }
     if let Some(id) = refusal.move_id {
         fields.insert("move".to_owned(), id.to_string().into());
     }

@@ -137,7 +137,9 @@ fn every_write_sent_twice_with_one_id_is_answered_the_same() {
         done(&server, &case.before);
         let answer = case.send(&server, number);
         let name = format!("{} ({})", case.write, case.kind);
-        assert_eq!(answer.status, case.status, "{name}: {answer:?}");
+        if answer.status != case.status {
+            wrong.push(format!("{name}: {} and not {}", answer.status, case.status));
+        }
         done(&server, &(case.after)(&answer));
         let again = told(&case.send(&server, number));
         let answer = told(&answer);
