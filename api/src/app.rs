@@ -64,6 +64,8 @@ pub struct App {
     pub candidates: CandidatesConfig,
     /// As many searches at a time as there are processors.
     pub searches: Semaphore,
+    /// As many other long reads at a time: those of the log, and whole lists.
+    pub reads: Semaphore,
     /// Which searches that found nothing are recorded.
     pub failed_searches: FailedSearches,
     /// Texts of providers that answers have in common.
@@ -186,6 +188,7 @@ impl App {
             ending: watch::Sender::new(false),
             candidates: CandidatesConfig::default(),
             searches: Semaphore::new(processors),
+            reads: Semaphore::new(processors),
             failed_searches: FailedSearches::default(),
             summaries: Summaries::default(),
             clock: Arc::default(),
@@ -240,7 +243,9 @@ impl App {
         self.projections.consumers(self.view().sequence()).await.map_err(|behind| late(&behind))
     }
 
-    /// Runs a read that may take a while, as [`Self::search`] does.
+    /// Runs a read that may take a while, such as one of the log or of a whole list. It does not
+    /// hold up the requests that share its thread, and there are no more at a time than
+    /// processors; searches have turns of their own.
     ///
     /// # Errors
     /// The read's own, or 503 while the server ends.
@@ -248,9 +253,8 @@ impl App {
         &self,
         run: impl FnOnce() -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        let _turn =
-            self.searches.acquire().await.map_err(|_| Failure::busy("the server is ending"))?;
-        tokio::task::block_in_place(run)
+        self.metrics.long_read();
+        in_turn(&self.reads, run).await
     }
 
     /// Runs a search on the index of candidates, which has everything in it that was answered so
@@ -265,11 +269,11 @@ impl App {
         run: impl FnOnce(&CandidateIndex) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
         if let Some(past) = &request.past {
-            return self.long_read(|| run(&CandidateIndex::from_state(&past.state))).await;
+            return in_turn(&self.searches, || run(&CandidateIndex::from_state(&past.state))).await;
         }
         let index = self.projections.candidates(self.view().sequence()).await;
         let index = index.map_err(|behind| late(&behind))?;
-        self.long_read(|| run(&index)).await
+        in_turn(&self.searches, || run(&index)).await
     }
 
     /// A view of the past, made for one request.
@@ -342,6 +346,15 @@ impl App {
             Err(_) => Err(unavailable(&ledger::SubmitError::OutcomeUnknown)),
         }
     }
+}
+
+/// Runs what takes a while when it is its turn, on a thread that others do not wait for.
+async fn in_turn<T>(
+    turns: &Semaphore,
+    run: impl FnOnce() -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let _turn = turns.acquire().await.map_err(|_| Failure::busy("the server is ending"))?;
+    tokio::task::block_in_place(run)
 }
 
 fn stamp(request: &Request, command_id: Option<CommandId>) -> Stamp {

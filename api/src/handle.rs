@@ -252,7 +252,7 @@ async fn dispatch(app: &App, operation: Operation, request: &Request) -> Result<
     use Operation as Op;
     match operation {
         Op::ShowRoot => root::show(),
-        Op::ListProviders => resource_providers::list(app, request),
+        Op::ListProviders => app.long_read(|| resource_providers::list(app, request)).await,
         Op::CreateProvider => resource_providers::create(app, request).await,
         Op::ShowProvider => resource_providers::show(app, request),
         Op::UpdateProvider => resource_providers::update(app, request).await,
@@ -267,15 +267,17 @@ async fn dispatch(app: &App, operation: Operation, request: &Request) -> Result<
         Op::ShowProviderUsages => provider_allocations::usages(app, request),
         Op::ListAggregates => aggregates::list(app, request),
         Op::ReplaceAggregates => aggregates::replace(app, request).await,
-        Op::ListProviderAllocations => provider_allocations::list(app, request),
+        Op::ListProviderAllocations => {
+            app.long_read(|| provider_allocations::list(app, request)).await
+        }
         Op::ListProviderTraits => provider_traits::list(app, request),
         Op::ReplaceProviderTraits => provider_traits::replace(app, request).await,
         Op::DeleteProviderTraits => provider_traits::delete(app, request).await,
-        Op::ListTraits => traits::list(app, request),
+        Op::ListTraits => app.long_read(|| traits::list(app, request)).await,
         Op::ShowTrait => traits::show(app, request),
         Op::EnsureTrait => traits::ensure(app, request).await,
         Op::DeleteTrait => traits::delete(app, request).await,
-        Op::ListClasses => resource_classes::list(app, request),
+        Op::ListClasses => app.long_read(|| resource_classes::list(app, request)).await,
         Op::CreateClass => resource_classes::create(app, request).await,
         Op::ShowClass => resource_classes::show(app, request),
         Op::PutClass => resource_classes::put(app, request).await,
@@ -288,18 +290,22 @@ async fn dispatch(app: &App, operation: Operation, request: &Request) -> Result<
         Op::ShowUsages => usages::show(app, request).await,
         Op::Reshape => reshaper::reshape(app, request).await,
         Op::LedgerCommands => native::commands::submit(app, request).await,
-        Op::LedgerEvents => native::events::list(app, request),
+        Op::LedgerEvents => app.long_read(|| native::events::list(app, request)).await,
         Op::LedgerEventStream => native::stream::open(app, request),
-        Op::LedgerMoves => native::moves::list(app, request),
+        Op::LedgerMoves => app.long_read(|| native::moves::list(app, request)).await,
         Op::LedgerMove => native::moves::show(app, request).await,
-        Op::LedgerConsumerHistory => native::events::of_consumer(app, request),
-        Op::LedgerProviderHistory => native::events::of_provider(app, request),
+        Op::LedgerConsumerHistory => {
+            app.long_read(|| native::events::of_consumer(app, request)).await
+        }
+        Op::LedgerProviderHistory => {
+            app.long_read(|| native::events::of_provider(app, request)).await
+        }
         Op::LedgerExplainCandidates => native::explain::candidates(app, request).await,
         Op::LedgerFits => native::fits::count(app, request).await,
         Op::LedgerConsumers => native::consumers::list(app, request).await,
         Op::LedgerConsumer => native::consumer::show(app, request).await,
         Op::LedgerProviders => native::providers::list(app, request).await,
-        Op::LedgerTraits => native::traits::list(app, request),
+        Op::LedgerTraits => app.long_read(|| native::traits::list(app, request)).await,
         Op::LedgerUsages => native::usages::show(app, request).await,
         Op::LedgerOrphans => native::orphans::list(app, request).await,
         Op::LedgerLiving => native::living::compare(app, request).await,

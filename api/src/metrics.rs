@@ -20,6 +20,7 @@ pub struct Metrics {
     /// Held by whoever writes all metrics: one at a time, since the answer may be large.
     pub scrape: tokio::sync::Mutex<()>,
     in_hand: AtomicU64,
+    long_reads: AtomicU64,
     /// By operation (none: no such route) and status: at most a few hundred.
     requests: RwLock<FxHashMap<(Option<&'static str>, u16), AtomicU64>>,
     buckets: [AtomicU64; BUCKETS.len()],
@@ -50,6 +51,11 @@ impl Metrics {
         self.requests.write().entry(key).or_default().fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Notes a read that is made apart from the threads that answer requests.
+    pub fn long_read(&self) {
+        self.long_reads.fetch_add(1, Ordering::Relaxed);
+    }
+
     fn time(&self, taken: Duration) {
         let micros = u64::try_from(taken.as_micros()).unwrap_or(u64::MAX);
         if let Some(bucket) = BUCKETS.iter().position(|end| micros <= *end) {
@@ -67,6 +73,12 @@ impl Metrics {
         let _ = writeln!(
             out,
             "# TYPE allocd_requests_in_hand gauge\nallocd_requests_in_hand {in_hand}"
+        );
+        let long_reads = self.long_reads.load(Ordering::Relaxed);
+        let _ = writeln!(
+            out,
+            "# HELP allocd_long_reads_total Reads of the log and of whole lists.\n\
+             # TYPE allocd_long_reads_total counter\nallocd_long_reads_total {long_reads}"
         );
         let _ = writeln!(
             out,

@@ -174,6 +174,7 @@ fn general(app: &App) -> String {
         "How long the last commit took.",
         nanos,
     );
+    decisions(app, &mut out);
     gauge(&mut out, "allocd_providers", "Resource providers.", view.provider_count() as u64);
     gauge(
         &mut out,
@@ -276,6 +277,22 @@ fn streams(app: &App, out: &mut String) {
     for (why, told) in [(Ended::Slow, "slow"), (Ended::Crowded, "crowded")] {
         let _ = writeln!(out, "{name}{{reason=\"{told}\"}} {}", app.streams.ended(why));
     }
+}
+
+/// How long the writer took to decide: while it does, nobody else's command is decided.
+fn decisions(app: &App, out: &mut String) {
+    const NAME: &str = "allocd_decide_seconds";
+    let times = app.ledger.decide_times();
+    let _ = writeln!(out, "# HELP {NAME} How long decisions of commands took, without the disk.");
+    let _ = writeln!(out, "# TYPE {NAME} histogram");
+    for (end, count) in times.up_to() {
+        let _ = writeln!(out, "{NAME}_bucket{{le=\"{}\"}} {count}", end.as_secs_f64());
+    }
+    let count = times.count();
+    let _ = writeln!(out, "{NAME}_bucket{{le=\"+Inf\"}} {count}");
+    let _ = writeln!(out, "{NAME}_sum {}\n{NAME}_count {count}", times.sum().as_secs_f64());
+    let _ = writeln!(out, "# HELP {NAME}_max How long the longest one took since the start.");
+    let _ = writeln!(out, "# TYPE {NAME}_max gauge\n{NAME}_max {}", times.longest().as_secs_f64());
 }
 
 /// As of the last look, which is made each minute and by each request about orphans.

@@ -10,6 +10,8 @@ use crate::refusal::{Cause, Refusal};
 use crate::stamp::Stamp;
 use crate::state::State;
 use crate::time::Timestamp;
+use std::cell::Cell;
+use std::rc::Rc;
 use uuid::Uuid;
 
 /// What became of a list of commands: all of it, or nothing.
@@ -31,6 +33,8 @@ pub(crate) struct Draft<'a> {
     pub(crate) before: Before,
     now: Timestamp,
     ids_drawn: u32,
+    /// How much work it was so far, that of what was only tried included.
+    steps: Rc<Cell<u64>>,
 }
 
 /// What is remembered of the state that a group was begun on.
@@ -46,6 +50,21 @@ impl<'a> Draft<'a> {
         self.state.apply(self.state.sequence() + 1, self.now, &event);
         planted("apply", self.stamp.request_id.as_deref());
         self.events.push(event);
+    }
+
+    /// Counts work that is about to be done. There is no clock in it: the same commands on the same
+    /// state always take the same number of steps.
+    ///
+    /// # Errors
+    /// [`Cause::TooLarge`] if it is more than [`limits::STEPS`] all together.
+    pub(crate) fn charge(&self, steps: usize) -> Result<(), Refusal> {
+        let all = self.steps.get().saturating_add(steps as u64);
+        self.steps.set(all);
+        if all > limits::STEPS {
+            let what = "steps of the list".to_owned();
+            return Err(Cause::TooLarge { what, limit: limits::STEPS }.into());
+        }
+        Ok(())
     }
 
     /// A new id, the same whenever this stamp's command is decided.
@@ -68,6 +87,7 @@ impl<'a> Draft<'a> {
             before: self.before,
             now: self.now,
             ids_drawn: self.ids_drawn,
+            steps: Rc::clone(&self.steps),
         }
     }
 
@@ -109,8 +129,15 @@ pub(crate) fn decide_in_place(
     let backup = (list.len() > 1).then(|| state.clone());
     let before = Before { sequence: state.sequence(), roomier: state.roomier() };
     let state_in_hand = std::mem::take(state);
-    let mut draft =
-        Draft { state: state_in_hand, events: Vec::new(), stamp, before, now, ids_drawn: 0 };
+    let mut draft = Draft {
+        state: state_in_hand,
+        events: Vec::new(),
+        stamp,
+        before,
+        now,
+        ids_drawn: 0,
+        steps: Rc::default(),
+    };
     let decided = decide_list(&mut draft, list);
     match decided {
         Ok(unchanged) => {
@@ -136,7 +163,14 @@ fn decide_list(draft: &mut Draft<'_>, list: &[Command]) -> Result<Vec<Option<Unc
     }
     let mut unchanged = Vec::with_capacity(list.len());
     for (index, command) in list.iter().enumerate() {
-        let answer = commands::decide(draft, command).map_err(|mut refusal| {
+        let decided = commands::decide(draft, command);
+        let decided = decided.and_then(|answer| {
+            // No more would fit, whatever comes: the rest need not be decided.
+            let fits = list.len() == 1 || draft.events.len() <= limits::EVENTS;
+            let too_many = || too_large("bytes of the group", limits::GROUP_BYTES);
+            if fits { Ok(answer) } else { Err(too_many()) }
+        });
+        let answer = decided.map_err(|mut refusal| {
             refusal.index = u32::try_from(index).unwrap_or(u32::MAX);
             refusal
         })?;

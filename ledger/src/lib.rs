@@ -22,6 +22,6 @@ pub mod time;
 mod writer;
 
 pub use writer::{
-    Answer, Committed, FreeSpace, Health, Ledger, OpenError, Options, Outcome, RefusalCounts,
-    SubmitError, Tail, Unwritable, UnwritableCause,
+    Answer, Committed, DecideTimes, FreeSpace, Health, Ledger, OpenError, Options, Outcome,
+    RefusalCounts, SubmitError, Tail, Unwritable, UnwritableCause,
 };

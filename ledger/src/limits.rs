@@ -22,6 +22,31 @@ pub const RELEASE_ALL_BYTES: usize = GROUP_BYTES / 2;
 /// private part with names of the usual length. With all of them at their longest it is 2 KiB, for
 /// which half a group leaves room.
 pub const BESIDE_BODY_BYTES: usize = 1_024;
+/// Bytes that any record takes at least: three hashes, five ids and the names of the header's
+/// fields. With it that which cannot fit into a group is known before it is decided.
+pub const RECORD_BYTES_LEAST: usize = 256;
+/// Events after which a group is refused without looking at the rest of it: more records would
+/// not fit into [`GROUP_BYTES`].
+pub const EVENTS: usize = GROUP_BYTES / RECORD_BYTES_LEAST;
+/// Consumers of one write of allocations: each that changes is an event of its own.
+pub const CONSUMERS: usize = EVENTS;
+/// Consumers of one reshape, which is one event: each takes at least 96 bytes of it (its id, its
+/// owner, and the names of the fields).
+pub const RESHAPED_CONSUMERS: usize = GROUP_BYTES / 96;
+/// Allocations (consumer, provider, class) of one write: each takes at least 24 bytes of its event
+/// (`class`, `before` and `after` with their values).
+pub const ALLOCATIONS: usize = GROUP_BYTES / 24;
+/// Inventories of one write: each takes at least 64 bytes of its event (seven figures with their
+/// names).
+pub const INVENTORIES: usize = GROUP_BYTES / 64;
+/// Names of traits, aggregates or classes in one write, repeated ones included: 8 bytes each would
+/// fill a third of a group, and looking them up takes the writer some 10 ms.
+pub const NAMES: usize = 20_000;
+/// Steps of work for the commands of one list together, or for one command alone: an option that
+/// is tried is one, and so is each amount of it; so are four consumers or allocations of a plain
+/// write, and each command. A step takes the writer up to 5 microseconds, so that nobody
+/// waits for one list longer than some 50 ms.
+pub const STEPS: u64 = 10_000;
 /// Commands of one submitted list.
 pub const LIST_COMMANDS: usize = 10_000;
 /// Submissions waiting for the writer; one more is answered "queue full".

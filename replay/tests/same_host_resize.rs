@@ -260,8 +260,13 @@ fn a_claim_by_query_says_what_was_asked() {
         let complete = true;
         let as_of = book.ledger.view().sequence();
         it.candidates = Some("resources=VCPU:9".into());
-        it.searched =
-            Some(Searched { options, as_of, complete, steps: vec!["VCPU:9: 0 left".into()] });
+        it.searched = Some(Searched {
+            options,
+            as_of,
+            complete,
+            steps: vec!["VCPU:9: 0 left".into()],
+            problem: None,
+        });
         Command::Claim(it)
     };
     refuse(&book, "req-nothing", by_query(Vec::new()));

@@ -6,11 +6,14 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 
 use ledger::amounts::{Holding, Resources};
 use ledger::command::{ConsumerWrite, GenerationCheck};
 use ledger::ids::{ConsumerUuid, ProviderUuid};
-use serde::Deserialize;
+use ledger::limits::{CONSUMERS, GROUP_BYTES};
+use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::{lookup, numbers};
@@ -47,6 +50,13 @@ pub fn put(
 /// # Errors
 /// 400.
 pub fn post(body: &[u8], version: Version) -> Result<Vec<ConsumerWrite>, Failure> {
+    // A long body is skimmed first: what the ledger would refuse for its size need not be read.
+    if body.len() > GROUP_BYTES / 2 && members(body) > CONSUMERS {
+        return Err(Failure::too_large(format!(
+            "Too large: consumers of one write; the limit is {CONSUMERS}."
+        ))
+        .field("cause", "too_large"));
+    }
     if let Some(forms) = fast::<BTreeMap<Canonical, Form<'_>>>(body, version)
         && !forms.is_empty()
         && forms.values().all(|form| form.is_valid(version))
@@ -80,6 +90,29 @@ pub fn writes_of(value: &Value, version: Version) -> Result<Vec<ConsumerWrite>, 
 #[must_use]
 pub fn malformed_consumer(text: &str) -> Failure {
     Failure::bad_request(format!("Malformed consumer_uuid: {text}"))
+}
+
+/// How many members an object has, counted without reading them, and no further than there may be
+/// consumers. What is wrong with the body is for the reader that follows.
+fn members(body: &[u8]) -> usize {
+    struct Count<'c>(&'c mut usize);
+    impl<'de> Visitor<'de> for Count<'_> {
+        type Value = ();
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+            while *self.0 <= CONSUMERS && map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {
+                *self.0 += 1;
+            }
+            Ok(())
+        }
+    }
+    let mut count = 0;
+    let _ = serde_json::Deserializer::from_slice(body).deserialize_map(Count(&mut count));
+    count
 }
 
 fn fast<'de, T: Deserialize<'de>>(body: &'de [u8], version: Version) -> Option<T> {
@@ -270,6 +303,23 @@ mod tests {
 
     fn read(body: &Value, version: Version) -> Result<ConsumerWrite, String> {
         put(body.to_string().as_bytes(), consumer(), version).map_err(|failure| failure.message)
+    }
+
+    #[test]
+    fn too_many_consumers_are_counted_and_not_read() {
+        let body = |count: u128| {
+            let one = |n| format!("\"{}\": {{\"a\": [1, 2, 3]}}", uuid::Uuid::from_u128(n));
+            // Its end is missing, which nobody gets to see.
+            format!("{{{}", (0..count).map(one).collect::<Vec<_>>().join(","))
+        };
+        let few = body(3);
+        assert_eq!(members(few.as_bytes()), 3);
+        let many = body(CONSUMERS as u128 + 5);
+        assert_eq!(members(many.as_bytes()), CONSUMERS + 1);
+        assert_eq!(members(b"[1, 2]"), 0);
+        let padded = format!("{many}{}", " ".repeat(GROUP_BYTES));
+        let refused = post(padded.as_bytes(), MAX).expect_err("too many");
+        assert_eq!(refused.status, http::StatusCode::PAYLOAD_TOO_LARGE);
     }
 
     #[test]

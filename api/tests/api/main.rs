@@ -1,5 +1,6 @@
 //! The server from outside, over real connections.
 
+mod budgets;
 mod bytes;
 mod cloud;
 mod differences;

@@ -98,13 +98,13 @@ pub(super) fn claim_one(
     owner: &Owner,
     option: &Holding,
     destination: Option<Destination>,
-    taken: Taken,
+    taken: Taken<'_>,
 ) -> Result<(), Refusal> {
     let Ready { plan, moves, reason } = ready(draft, consumer, owner, option, destination)?;
     let generations = generations_after(&draft.state, &plan);
     let mut body = event_body(&draft.state, &plan, &generations, moves, Via::Command);
     body.option = Some(taken.option);
-    body.passed_over = taken.passed_over;
+    body.passed_over = taken.passed_over.to_vec();
     body.host = host_of(&draft.state, option);
     body.reason = reason;
     plan::emit(draft, Event::Claimed, body);

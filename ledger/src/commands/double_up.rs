@@ -59,7 +59,7 @@ fn double_up_one(
     option: &Holding,
     open: Option<Move>,
     reason: Option<&str>,
-    taken: Taken,
+    taken: Taken<'_>,
 ) -> Result<(), Refusal> {
     let row = draft.state.consumer(consumer).ok_or(Cause::HoldsNothing { consumer })?.clone();
     let source = draft.state.holding(&row.allocations);
@@ -98,7 +98,7 @@ fn double_up_one(
     let generations = generations_after(&draft.state, &plan);
     let mut body = event_body(&draft.state, &plan, &generations, vec![this], Via::Command);
     body.option = Some(taken.option);
-    body.passed_over = taken.passed_over;
+    body.passed_over = taken.passed_over.to_vec();
     body.reason = reason.map(str::to_owned);
     plan::emit(draft, Event::DoubledUp, body);
     Ok(())

@@ -33,6 +33,7 @@ mod retire_when_free;
 mod revert;
 mod settings;
 mod sides;
+mod size;
 mod skip_event;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -50,7 +51,9 @@ pub(crate) type Decision = Result<Option<Unchanged>, Refusal>;
 /// Decides one command on a draft. What was to go once it is free goes with the command that frees
 /// it.
 pub(crate) fn decide(draft: &mut Draft<'_>, command: &Command) -> Decision {
+    size::check(command)?;
     texts::check(command)?;
+    draft.charge(1)?;
     if let Some(what) = command.found().and_then(|found| found.problem.clone()) {
         return Err(plan::malformed(what).into());
     }

@@ -13,9 +13,9 @@ use crate::search::Searched;
 const SHORTAGES_EACH: usize = 4;
 
 /// Which option was taken and why the others were not.
-pub(super) struct Taken {
+pub(super) struct Taken<'p> {
     pub(super) option: u32,
-    pub(super) passed_over: Vec<PassedOver>,
+    pub(super) passed_over: &'p [PassedOver],
 }
 
 /// The options of a command: those it came with, or those that a search found for its query.
@@ -142,6 +142,14 @@ pub(super) fn count(options: &[Holding]) -> u32 {
     u32::try_from(options.len()).unwrap_or(u32::MAX)
 }
 
+/// Counts the work of trying an option.
+///
+/// # Errors
+/// See [`Draft::charge`].
+pub(super) fn charge(draft: &Draft<'_>, option: &Holding) -> Result<(), Refusal> {
+    draft.charge(1 + option.values().map(|resources| resources.len()).sum::<usize>())
+}
+
 /// Takes the first option for which `attempt` succeeds. What `attempt` adds to the draft is kept
 /// for that one only.
 ///
@@ -150,18 +158,15 @@ pub(super) fn count(options: &[Holding]) -> u32 {
 pub(super) fn take_first<'a>(
     draft: &mut Draft<'a>,
     options: &[Holding],
-    mut attempt: impl FnMut(&mut Draft<'a>, &Holding, Taken) -> Result<(), Refusal>,
+    mut attempt: impl FnMut(&mut Draft<'a>, &Holding, Taken<'_>) -> Result<(), Refusal>,
 ) -> Result<(), Refusal> {
     check(options)?;
     let mut passed_over: Vec<PassedOver> = Vec::new();
     let mut last = None;
     for (number, option) in (0u32..).zip(options) {
+        charge(draft, option)?;
         let mut trial = draft.trial();
-        match attempt(
-            &mut trial,
-            option,
-            Taken { option: number, passed_over: passed_over.clone() },
-        ) {
+        match attempt(&mut trial, option, Taken { option: number, passed_over: &passed_over }) {
             Ok(()) => {
                 draft.accept(trial);
                 return Ok(());

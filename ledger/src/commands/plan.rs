@@ -12,12 +12,11 @@ use crate::event::{
 use crate::ids::{ConsumerUuid, ProviderUuid};
 use crate::limits;
 use crate::refusal::{Cause, Refusal, Shortage, ShortageCause};
-use crate::state::consumer::amount_in;
 use crate::state::{
     Allocation, Allocations, Consumer, Demand, HeldChange, Provider, ProviderId, State, Write,
     held_after,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// One consumer after a command.
 #[derive(Clone, Debug)]
@@ -122,15 +121,24 @@ fn check_room(state: &State, plan: &[Planned], units: Units) -> Result<(), Refus
     let writes: Vec<Write> = plan.iter().map(Planned::write).collect();
     let demand = held_after(state, &writes);
     check_inventories(state, plan)?;
+    let written = || plan.iter().filter(|planned| !planned.untouched);
+    // What is untouched is not asked for: the source that a destination is linked with is there
+    // already, and whatever of it counts beside the destination is among the others.
+    let mut needed: Needed = HashMap::new();
+    for asked in written().flat_map(|planned| &planned.after) {
+        let sum = needed.entry((asked.provider, asked.class)).or_default();
+        *sum = sum.saturating_add(asked.amount.into());
+    }
     let mut shortages = Vec::new();
     let mut told = BTreeSet::new();
-    for planned in plan.iter().filter(|planned| !planned.untouched) {
-        for asked in &planned.after {
-            if let Some(shortage) = shortage_of(state, plan, asked, &demand, units)
-                && (!is_of_all(shortage.cause) || told.insert((asked.provider, asked.class)))
-            {
-                shortages.push(shortage);
-            }
+    for asked in written().flat_map(|planned| &planned.after) {
+        if let Some(shortage) = shortage_of(state, plan, &needed, asked, &demand, units)
+            && (!is_of_all(shortage.cause) || told.insert((asked.provider, asked.class)))
+        {
+            shortages.push(shortage);
+        }
+        if shortages.len() == limits::SHORTAGES {
+            break;
         }
     }
     let Some(first) = shortages.first() else { return Ok(()) };
@@ -139,9 +147,11 @@ fn check_room(state: &State, plan: &[Planned], units: Units) -> Result<(), Refus
         ShortageCause::Retiring => Cause::Retiring,
         _ => Cause::Constraint,
     };
-    shortages.truncate(limits::SHORTAGES);
     Err(Refusal { shortages, ..Refusal::because(cause) })
 }
+
+/// What the consumers of a plan ask for of each provider and class, all together.
+type Needed = HashMap<(ProviderId, u32), u64>;
 
 /// Whether it is about all consumers of the plan together, so that it is told once.
 fn is_of_all(cause: ShortageCause) -> bool {
@@ -161,11 +171,8 @@ fn check_inventories(state: &State, plan: &[Planned]) -> Result<(), Refusal> {
     // A provider that has no inventory of any class the request names is told first, with all such
     // providers and all the request's classes.
     let classes: BTreeSet<u32> = asked.iter().map(|asked| asked.class).collect();
-    let bare: BTreeSet<ProviderId> = without
-        .iter()
-        .map(|asked| asked.provider)
-        .filter(|&id| classes.iter().all(|&class| row(state, id).inventory(class).is_none()))
-        .collect();
+    let mut bare: BTreeSet<ProviderId> = without.iter().map(|asked| asked.provider).collect();
+    bare.retain(|&id| row(state, id).inventories.iter().all(|row| !classes.contains(&row.class)));
     let name = |class: &u32| state.classes().name(*class).to_string();
     let uuid = |id: &ProviderId| row(state, *id).uuid;
     let cause = if bare.is_empty() {
@@ -199,6 +206,7 @@ fn check_inventories(state: &State, plan: &[Planned]) -> Result<(), Refusal> {
 fn shortage_of(
     state: &State,
     plan: &[Planned],
+    needed: &Needed,
     asked: &Allocation,
     demand: &Demand,
     units: Units,
@@ -210,13 +218,7 @@ fn shortage_of(
         .get(&(asked.provider, asked.class))
         .copied()
         .unwrap_or(HeldChange { before: 0, after: 0 });
-    // What is untouched is not asked for: the source that a destination is linked with is there
-    // already, and whatever of it counts beside the destination is among the others.
-    let needed: u64 = plan
-        .iter()
-        .filter(|planned| !planned.untouched)
-        .map(|planned| u64::from(amount_in(&planned.after, asked.provider, asked.class)))
-        .sum();
+    let needed = needed.get(&(asked.provider, asked.class)).copied().unwrap_or(0);
     let others = signed(held.after.saturating_sub(needed));
     let free = inventory.capacity_shown().saturating_sub(others);
     let free = if kept.closed { free.min(0) } else { free };

@@ -13,7 +13,7 @@ use crate::limits;
 use crate::refusal::{Cause, Refusal};
 use crate::state::quotas::{Member, OfProjects, add_alone, add_group};
 use crate::state::{Allocations, Group, State};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// `set_quota`.
 pub(super) fn set(draft: &mut Draft<'_>, command: &SetQuota) -> Decision {
@@ -144,13 +144,19 @@ fn after(state: &State, plan: &[Planned], projects: &Projects) -> OfProjects {
     for planned in plan.iter().filter(|planned| planned.link.is_none()) {
         add_alone(&mut held, projects.number(&planned.owner.project_id), &planned.after);
     }
+    let planned: HashSet<ConsumerUuid> = plan.iter().map(|planned| planned.consumer).collect();
+    let mut coming: HashMap<LinkId, Vec<&Planned>> = HashMap::new();
+    for planned in plan {
+        if let Some(link) = &planned.link {
+            coming.entry(link.group).or_default().push(planned);
+        }
+    }
     for (id, group) in groups(state, plan) {
-        let planned = |who: ConsumerUuid| plan.iter().find(|planned| planned.consumer == who);
-        let stay = group.members.iter().filter(|member| planned(**member).is_none());
+        let stay = group.members.iter().filter(|member| !planned.contains(member));
         let rows = stay.filter_map(|member| state.consumer(*member));
         let staying = rows.map(|row| (name_of(state, row.project), &row.allocations));
-        let in_it = |planned: &&Planned| planned.link.as_ref().is_some_and(|it| it.group == id);
-        let coming = plan.iter().filter(in_it).map(|it| (&*it.owner.project_id, &it.after));
+        let coming = coming.get(&id).into_iter().flatten();
+        let coming = coming.map(|it| (&*it.owner.project_id, &it.after));
         let members: Vec<Member> = staying
             .chain(coming)
             .map(|(project, allocations): (&str, &Allocations)| Member {

@@ -9,9 +9,10 @@ use super::plan::{
 use crate::command::{ConsumerWrite, GenerationCheck, ReplaceAllocations, Via};
 use crate::decide::Draft;
 use crate::event::{Move, Owner, Unchanged};
+use crate::ids::ConsumerUuid;
 use crate::refusal::{Cause, Refusal};
 use crate::state::{State, link_of};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 pub(super) fn decide(draft: &mut Draft<'_>, command: &ReplaceAllocations) -> Decision {
     let writes = plain_writes(&draft.state, &command.consumers)?;
@@ -35,6 +36,8 @@ pub(super) struct Note {
 
 /// Names the write, checks that it fits as a whole, and adds its events.
 pub(super) fn carry_out(draft: &mut Draft<'_>, writes: &[PlainWrite], note: &Note) -> Decision {
+    let amounts = writes.iter().map(|write| 1 + write.before.len() + write.after.len());
+    draft.charge(amounts.sum::<usize>() / 4)?;
     let state = draft.state.clone();
     let request_id = draft.stamp.request_id.clone();
     let mut steps =
@@ -48,11 +51,12 @@ pub(super) fn carry_out(draft: &mut Draft<'_>, writes: &[PlainWrite], note: &Not
         return Ok(Some(Unchanged::NoChange));
     }
     // The last plan of a consumer is what it ends with.
-    let mut whole: Vec<Planned> = Vec::new();
-    for planned in steps.iter().flat_map(|step| &step.plan) {
-        whole.retain(|earlier| earlier.consumer != planned.consumer);
-        whole.push(planned.clone());
-    }
+    let plans: Vec<&Planned> = steps.iter().flat_map(|step| &step.plan).collect();
+    let last: HashMap<ConsumerUuid, usize> =
+        plans.iter().map(|planned| planned.consumer).zip(0..).collect();
+    let is_last = |(at, planned): &(usize, &&Planned)| last.get(&planned.consumer) == Some(at);
+    let whole: Vec<Planned> =
+        plans.iter().enumerate().filter(is_last).map(|(_, planned)| (*planned).clone()).collect();
     // The ledger's own commands only release something here; Placement asks all again.
     let check = if note.via == Via::Command { check_kept } else { check_fits };
     check(&state, &whole).map_err(|refusal| about_move(&state, writes, refusal))?;

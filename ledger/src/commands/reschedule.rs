@@ -96,7 +96,7 @@ fn replace(
     let generations = generations_after(state, &plan);
     let mut body = event_body(state, &plan, &generations, Vec::new(), Via::Command);
     body.option = Some(taken.option);
-    body.passed_over = taken.passed_over;
+    body.passed_over = taken.passed_over.to_vec();
     body.host = host_of(state, option);
     body.reason = Some(command.reason.clone());
     plan::emit(draft, Event::Reallocated, body);
@@ -136,7 +136,7 @@ fn to_an_alternate<'a>(draft: &Draft<'a>, this: &Move, reason: &str) -> Result<D
         let rest = this.alternates.iter().skip(number as usize).skip(1).cloned().collect();
         let next = Move { alternates: rest, ..open.clone() };
         let destination = Some(Destination { this: next, reason: None });
-        let taken = Taken { option: number, passed_over: passed_over.clone() };
+        let taken = Taken { option: number, passed_over: &passed_over };
         let holding = &alternate.holding;
         match claim_one(&mut trial, this.instance, &owner, holding, destination, taken) {
             Ok(()) => return Ok(trial),

@@ -12,7 +12,7 @@ use super::Decision;
 use super::claim::{self, Destination, claim_one};
 use super::host::{host_of, hosts, roots};
 use super::move_to_migration::open;
-use super::options::{Taken, Wanted, count, pass_over};
+use super::options::{Taken, Wanted, charge, count, pass_over};
 use super::plan::malformed;
 use crate::amounts::Holding;
 use crate::command::{MoveKind, MoveToMigration, Resize};
@@ -46,7 +46,7 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &Resize) -> Decision {
         let found = Search::new(&trial, command, options, &this).run()?;
         let this = Move { alternates: found.alternates, ..this.clone() };
         let owner = this.owner.clone();
-        let taken = Taken { option: found.option, passed_over: found.passed_over };
+        let taken = Taken { option: found.option, passed_over: &found.passed_over };
         // The search numbers these very options.
         let option = &options[found.option as usize];
         let destination = Some(Destination { this, reason: None });
@@ -110,7 +110,10 @@ impl<'s, 'd> Search<'s, 'd> {
         let (here, elsewhere): (Vec<_>, Vec<_>) =
             numbered.partition(|(_, option)| self.is_here(option));
         let mut elsewhere = elsewhere.into_iter();
-        let taken = self.first(&mut here.into_iter()).or_else(|| self.first(&mut elsewhere));
+        let mut taken = self.first(&mut here.into_iter())?;
+        if taken.is_none() {
+            taken = self.first(&mut elsewhere)?;
+        }
         let Some((option, holding)) = taken else {
             return Err(Refusal {
                 shortages: self.last,
@@ -119,7 +122,7 @@ impl<'s, 'd> Search<'s, 'd> {
                 ..Refusal::because(Cause::NoOptionFits)
             });
         };
-        let alternates = self.alternates(holding, &mut elsewhere);
+        let alternates = self.alternates(holding, &mut elsewhere)?;
         Ok(Found { option, alternates, passed_over: self.passed_over })
     }
 
@@ -133,14 +136,15 @@ impl<'s, 'd> Search<'s, 'd> {
     fn first<'c>(
         &mut self,
         options: &mut impl Iterator<Item = (u32, &'c Holding)>,
-    ) -> Option<(u32, &'c Holding)> {
+    ) -> Result<Option<(u32, &'c Holding)>, Refusal> {
         for (number, option) in options {
+            charge(self.draft, option)?;
             match self.try_one(option) {
-                Ok(()) => return Some((number, option)),
+                Ok(()) => return Ok(Some((number, option))),
                 Err(refusal) => self.pass_over(number, &refusal),
             }
         }
-        None
+        Ok(None)
     }
 
     /// Further hosts in order, each once, on which the next option fits.
@@ -148,7 +152,7 @@ impl<'s, 'd> Search<'s, 'd> {
         &mut self,
         taken: &Holding,
         options: &mut impl Iterator<Item = (u32, &'c Holding)>,
-    ) -> Vec<Alternate> {
+    ) -> Result<Vec<Alternate>, Refusal> {
         let mut seen = vec![self.host(taken)];
         let mut found = Vec::new();
         for (number, option) in options {
@@ -159,6 +163,7 @@ impl<'s, 'd> Search<'s, 'd> {
             if seen.contains(&host) {
                 continue;
             }
+            charge(self.draft, option)?;
             match (self.try_one(option), host) {
                 (Ok(()), Some(host)) => {
                     found.push(Alternate { host, holding: option.clone() });
@@ -168,7 +173,7 @@ impl<'s, 'd> Search<'s, 'd> {
                 (Err(refusal), _) => self.pass_over(number, &refusal),
             }
         }
-        found
+        Ok(found)
     }
 
     fn try_one(&self, option: &Holding) -> Result<(), Refusal> {

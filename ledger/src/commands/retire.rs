@@ -18,6 +18,9 @@ pub(super) fn decide(draft: &mut Draft<'_>, command: &Retire) -> Decision {
     if !command.when_free {
         refuse_in_use(&draft.state, &ids)?;
     }
+    if ids.len() > limits::EVENTS {
+        return Err(crate::decide::too_large("providers of one write", limits::EVENTS));
+    }
     let mut changed = false;
     for id in ids {
         let Some(row) = draft.state.provider_row(id).cloned() else { continue };

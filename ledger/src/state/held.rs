@@ -8,13 +8,13 @@
 //! A group's rule may cover some classes only; for the others its members add up.
 #![warn(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::expect_used)]
 
-use super::consumer::{Allocations, amount_in};
+use super::consumer::{Allocation, Allocations};
 use super::provider::{ClassId, ProviderId};
 use super::{Covered, Group, State};
 use crate::event::Link;
 use crate::ids::{ConsumerUuid, LinkId};
 use smallvec::SmallVec;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// One consumer's holding and link after a command, if it is accepted.
 #[derive(Clone, Debug)]
@@ -39,33 +39,49 @@ pub struct HeldChange {
 /// Every (provider, class) that some writes touch.
 pub type Demand = BTreeMap<(ProviderId, ClassId), HeldChange>;
 
-/// What `held` becomes on every (provider, class) that the writes touch, before or after.
+/// What `held` becomes on every (provider, class) that the writes touch, before or after. The time
+/// it takes grows with what the writes and the groups that they touch name, and no faster.
 pub fn held_after(state: &State, writes: &[Write]) -> Demand {
-    let mut demand = Demand::new();
     let groups = groups_touched(state, writes);
-    for (provider, class) in touched(state, writes, &groups) {
+    let written: HashMap<ConsumerUuid, &Write> =
+        writes.iter().map(|write| (write.consumer, write)).collect();
+    // What goes and what comes, by (provider, class).
+    let mut sums: BTreeMap<(ProviderId, ClassId), (u64, u64)> = BTreeMap::new();
+    for write in writes {
+        let row = state.consumer(write.consumer);
+        for held in row.into_iter().flat_map(|row| &row.allocations) {
+            let (gone, _) = sums.entry((held.provider, held.class)).or_default();
+            if row.is_some_and(|row| row.link.is_none()) {
+                *gone = gone.saturating_add(u64::from(held.amount));
+            }
+        }
+        for held in &write.after {
+            let (_, come) = sums.entry((held.provider, held.class)).or_default();
+            if write.link.is_none() {
+                *come = come.saturating_add(u64::from(held.amount));
+            }
+        }
+    }
+    for group in &groups {
+        let then = |member: ConsumerUuid| match written.get(&member) {
+            Some(write) => &write.after[..],
+            None => now(state, member),
+        };
+        for (key, amount) in counted(group, group.before.iter().map(|&m| now(state, m))) {
+            let (gone, _) = sums.entry(key).or_default();
+            *gone = gone.saturating_add(amount);
+        }
+        for (key, amount) in counted(group, group.after.iter().map(|&m| then(m))) {
+            let (_, come) = sums.entry(key).or_default();
+            *come = come.saturating_add(amount);
+        }
+    }
+    let mut demand = Demand::new();
+    for ((provider, class), (gone, come)) in sums {
         let before = state
             .provider_row(provider)
             .and_then(|row| row.inventory(class))
             .map_or(0, |inventory| inventory.held);
-        let (mut gone, mut come) = (0u64, 0u64);
-        for write in writes {
-            let row = state.consumer(write.consumer);
-            if row.is_some_and(|row| row.link.is_none()) {
-                let amount = row.map_or(0, |row| u64::from(row.amount(provider, class)));
-                gone = gone.saturating_add(amount);
-            }
-            if write.link.is_none() {
-                come = come.saturating_add(amount_in(&write.after, provider, class).into());
-            }
-        }
-        for group in &groups {
-            let covered = group.covered.covers(class);
-            let before = group.before.iter().map(|&m| amount_now(state, m, provider, class));
-            gone = gone.saturating_add(count(covered, before));
-            let after = group.after.iter().map(|&m| amount_then(state, writes, m, provider, class));
-            come = come.saturating_add(count(covered, after));
-        }
         // A ledger that an older version wrote may have a figure on record that is too small; then
         // the holders say what there is, and the figure is right from this command on.
         let counted = match before.checked_sub(gone) {
@@ -78,6 +94,25 @@ pub fn held_after(state: &State, writes: &[Write]) -> Demand {
     demand
 }
 
+/// What the members of a group count for together.
+fn counted<'a>(
+    group: &Touched,
+    members: impl Iterator<Item = &'a [Allocation]>,
+) -> BTreeMap<(ProviderId, ClassId), u64> {
+    let mut sums: BTreeMap<(ProviderId, ClassId), u64> = BTreeMap::new();
+    for held in members.flatten() {
+        let sum = sums.entry((held.provider, held.class)).or_default();
+        let amount = u64::from(held.amount);
+        let covered = group.covered.covers(held.class);
+        *sum = if covered { amount.max(*sum) } else { sum.saturating_add(amount) };
+    }
+    sums
+}
+
+fn now(state: &State, consumer: ConsumerUuid) -> &[Allocation] {
+    state.consumer(consumer).map_or(&[], |row| &row.allocations)
+}
+
 /// A group that gains, loses or rewrites a member.
 struct Touched {
     covered: Covered,
@@ -88,23 +123,6 @@ struct Touched {
 fn count(covered: bool, amounts: impl Iterator<Item = u64>) -> u64 {
     let all = if covered { u64::max } else { u64::saturating_add };
     amounts.fold(0, all)
-}
-
-fn amount_now(state: &State, consumer: ConsumerUuid, provider: ProviderId, class: ClassId) -> u64 {
-    state.consumer(consumer).map_or(0, |row| u64::from(row.amount(provider, class)))
-}
-
-fn amount_then(
-    state: &State,
-    writes: &[Write],
-    consumer: ConsumerUuid,
-    provider: ProviderId,
-    class: ClassId,
-) -> u64 {
-    match writes.iter().find(|write| write.consumer == consumer) {
-        Some(write) => u64::from(amount_in(&write.after, provider, class)),
-        None => amount_now(state, consumer, provider, class),
-    }
 }
 
 fn groups_touched(state: &State, writes: &[Write]) -> Vec<Touched> {
@@ -131,36 +149,19 @@ fn groups_touched(state: &State, writes: &[Write]) -> Vec<Touched> {
             groups.entry(id).or_insert_with(|| of(group));
         }
     }
-    for (id, group) in &mut groups {
-        for write in writes {
+    let of_group: HashMap<ConsumerUuid, LinkId> = groups
+        .iter()
+        .flat_map(|(id, group)| group.before.iter().map(|member| (*member, *id)))
+        .collect();
+    for write in writes {
+        if let Some(group) = of_group.get(&write.consumer).and_then(|id| groups.get_mut(id)) {
             group.after.retain(|member| *member != write.consumer);
-            if write.link.as_ref().is_some_and(|link| link.group == *id) {
-                group.after.push(write.consumer);
-            }
+        }
+        if let Some(group) = write.link.as_ref().and_then(|link| groups.get_mut(&link.group)) {
+            group.after.push(write.consumer);
         }
     }
     groups.into_values().collect()
-}
-
-fn touched(state: &State, writes: &[Write], groups: &[Touched]) -> Vec<(ProviderId, ClassId)> {
-    let mut keys = Vec::new();
-    let mut add = |allocations: &Allocations| {
-        keys.extend(allocations.iter().map(|held| (held.provider, held.class)));
-    };
-    for write in writes {
-        add(&write.after);
-        if let Some(row) = state.consumer(write.consumer) {
-            add(&row.allocations);
-        }
-    }
-    for member in groups.iter().flat_map(|group| &group.before) {
-        if let Some(row) = state.consumer(*member) {
-            add(&row.allocations);
-        }
-    }
-    keys.sort_unstable();
-    keys.dedup();
-    keys
 }
 
 /// `held` of one (provider, class) computed from nothing: what the kept figure must equal.

@@ -22,6 +22,7 @@ use crate::time::{Clock, Timestamp};
 use crossbeam_channel::{Receiver, Select, Sender};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 /// The number of the id that a refusal for a panic has; the stamp's other ids have others.
 const INTERNAL_ID: u32 = u32::MAX;
@@ -131,13 +132,16 @@ impl Decider {
         self.shared.queued.fetch_sub(1, Ordering::Relaxed);
         // The log may have been opened again while this waited for a command.
         self.recover(batch);
-        let Submission { commands, stamp, answer } = submission;
+        let Submission { commands, stamp, digest, answer } = submission;
         // It may have waited since the disk was found full.
         if let Some(why) = self.shared.disk.unwritable() {
             let _ = answer.send(Err(SubmitError::ReadOnly(why)));
             return;
         }
-        match self.guarded(&commands, &stamp, batch) {
+        let started = Instant::now();
+        let decided = self.guarded(&commands, &stamp, digest, batch);
+        self.shared.decisions.note(started.elapsed());
+        match decided {
             Ok(waits_for) => batch.waiters.push(Waiter { answer, waits_for }),
             Err(error) => {
                 let _ = answer.send(Err(error));
@@ -152,6 +156,7 @@ impl Decider {
         &mut self,
         commands: &[Command],
         stamp: &Stamp,
+        digest: Option<Hash>,
         batch: &mut BatchInHand,
     ) -> Result<WaitsFor, SubmitError> {
         let now = self.clock.now().max(self.state.position().recorded_at);
@@ -161,7 +166,8 @@ impl Decider {
             self.remake(mark, batch);
         }
         let mark = batch.mark();
-        let panic = match caught(Place::Decide, || self.decide(commands, stamp, now, batch)) {
+        let panic = match caught(Place::Decide, || self.decide(commands, stamp, now, digest, batch))
+        {
             Ok(decided) => return decided,
             Err(panic) => panic,
         };
@@ -172,10 +178,8 @@ impl Decider {
         let refusal = || Refusal::from(Cause::Internal { id });
         // What tells of the command may be at fault too: then the record does without.
         for told in [commands, &[]] {
-            let refused = caught(Place::Decide, || {
-                let digest = stamp.command_id.as_ref().map(|_| encode::digest(commands));
-                self.refuse(told, stamp, now, digest, refusal(), batch)
-            });
+            let refused =
+                caught(Place::Decide, || self.refuse(told, stamp, now, digest, refusal(), batch));
             match refused {
                 Ok(waits_for) => return Ok(waits_for),
                 Err(_) => self.remake(mark, batch),
@@ -218,12 +222,12 @@ impl Decider {
         commands: &[Command],
         stamp: &Stamp,
         now: Timestamp,
+        digest: Option<Hash>,
         batch: &mut BatchInHand,
     ) -> Result<WaitsFor, SubmitError> {
         if let Err(cause) = stamp.check() {
             return Ok(WaitsFor::Refused { refusal: cause.into(), recorded_at: None });
         }
-        let digest = stamp.command_id.as_ref().map(|_| encode::digest(commands));
         if let (Some(id), Some(digest)) = (&stamp.command_id, digest) {
             match self.in_flight.look_up(id, digest, &*self.shared.reader) {
                 Ok(Known::New) => {}
@@ -259,7 +263,7 @@ impl Decider {
         let before = self.head();
         let (mut events, unchanged) = decide_in_place(&mut self.state, commands, stamp, now)?;
         if events.is_empty() {
-            return Ok(self.answered(commands, stamp, now, digest, unchanged, batch));
+            return self.answered(commands, stamp, now, digest, unchanged, batch);
         }
         if stamp.command_id.is_some() && unchanged.iter().any(Option::is_some) {
             let event = Event::Answered(remembered::answered(&self.state, commands, &unchanged));
@@ -335,18 +339,16 @@ impl Decider {
         digest: Option<Hash>,
         unchanged: Vec<Option<Unchanged>>,
         batch: &mut BatchInHand,
-    ) -> WaitsFor {
+    ) -> Result<WaitsFor, Refusal> {
         if stamp.command_id.is_none() {
-            return WaitsFor::Accepted { first: 0, count: 0, unchanged };
+            return Ok(WaitsFor::Accepted { first: 0, count: 0, unchanged });
         }
         let event = Event::Answered(remembered::answered(&self.state, commands, &unchanged));
         // It stands in place of a group, and may be as large.
         let first = self.note(event, stamp, now, digest, limits::GROUP_BYTES, batch);
-        WaitsFor::Accepted {
-            first: first.unwrap_or(0),
-            count: u32::from(first.is_some()),
-            unchanged,
-        }
+        // An outcome that cannot be kept is none for an id.
+        let first = first.ok_or_else(|| too_large("bytes of the group", limits::GROUP_BYTES))?;
+        Ok(WaitsFor::Accepted { first, count: 1, unchanged })
     }
 
     fn refuse(
@@ -355,7 +357,7 @@ impl Decider {
         stamp: &Stamp,
         now: Timestamp,
         digest: Option<Hash>,
-        mut refusal: Refusal,
+        refusal: Refusal,
         batch: &mut BatchInHand,
     ) -> WaitsFor {
         if refusal.cause == Cause::SearchAgain {

@@ -221,6 +221,7 @@ fn a_capacity_beyond_all_numbers_is_survived() {
             provider: provider(1),
             name: "host".into(),
             parent: None,
+            root: None,
             generation: 0,
         }));
         let before = Inventory::of(100);

@@ -146,3 +146,31 @@ pub(super) fn refusal_of(body: &Rejected) -> Refusal {
         left_out: body.left_out,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Name;
+    use crate::stamp::Actor;
+
+    /// What limits of what a command may name rest on.
+    #[test]
+    fn no_record_is_smaller_than_the_limits_count_with() {
+        let now = Timestamp::from_micros(1);
+        let stamp = Stamp {
+            seed: [0; 16],
+            received_at: now,
+            actor: Actor::default(),
+            request_id: None,
+            command_id: None,
+        };
+        let ledger_id = LedgerId::default();
+        let envelope =
+            Envelope { ledger_id, epoch: 0, stamp: &stamp, recorded_at: now, digest: None };
+        let event = Event::TraitCreated(Name { name: "CUSTOM_A".into() });
+        let head = Head { sequence: 0, hash: Hash::default() };
+        let records = records(&envelope, head, &[event]).unwrap();
+        let bytes = records[0].0.bytes().len();
+        assert!(bytes >= limits::RECORD_BYTES_LEAST, "{bytes}");
+    }
+}

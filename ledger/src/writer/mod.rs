@@ -10,6 +10,7 @@
 mod answer;
 mod committed;
 mod committer;
+mod decide_times;
 mod decider;
 #[cfg(test)]
 mod defects;
@@ -31,6 +32,7 @@ mod unwritable;
 
 pub use answer::{Answer, Outcome, SubmitError};
 pub use committed::{Committed, Tail};
+pub use decide_times::DecideTimes;
 pub use open::{OpenError, Options};
 pub use refusals::RefusalCounts;
 pub use space::FreeSpace;
@@ -39,7 +41,7 @@ pub use unwritable::{Unwritable, UnwritableCause};
 use crate::command::Command;
 use crate::log::{IndexKey, LogError, LogReader};
 use crate::memory::Part;
-use crate::record::{Private, Record};
+use crate::record::{Hash, Private, Record};
 use crate::stamp::Stamp;
 use crate::state::State;
 use crate::time::Timestamp;
@@ -81,6 +83,7 @@ pub(crate) struct Shared {
     fatal: watch::Sender<Option<String>>,
     refusals: RefusalCounts,
     queued: AtomicU64,
+    decisions: DecideTimes,
     fsync_nanos: AtomicU64,
     batches: AtomicU64,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -90,6 +93,8 @@ pub(crate) struct Shared {
 pub(crate) struct Submission {
     commands: Vec<Command>,
     stamp: Stamp,
+    /// The digest of the commands, if they have an id.
+    digest: Option<Hash>,
     answer: oneshot::Sender<Result<Answer, SubmitError>>,
 }
 
@@ -129,7 +134,9 @@ impl Ledger {
             return Err(SubmitError::ReadOnly(why));
         }
         let (answer, receiver) = oneshot::channel();
-        let submission = Submission { commands, stamp, answer };
+        // Here and not on the writer's thread: of a long list it takes a while.
+        let digest = stamp.command_id.as_ref().map(|_| encode::digest(&commands));
+        let submission = Submission { commands, stamp, digest, answer };
         let queue = self.shared.queue.lock().clone().ok_or(SubmitError::Closed)?;
         self.shared.queued.fetch_add(1, Ordering::Relaxed);
         queue.try_send(submission).map_err(|error| {
@@ -183,6 +190,11 @@ impl Ledger {
     /// Counts of refusals by cause.
     pub fn refusals(&self) -> &RefusalCounts {
         &self.shared.refusals
+    }
+
+    /// How long decisions took.
+    pub fn decide_times(&self) -> &DecideTimes {
+        &self.shared.decisions
     }
 
     /// How the ledger is doing.

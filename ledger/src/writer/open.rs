@@ -170,6 +170,7 @@ impl Ledger {
             recovered: Mutex::new(None),
             fatal: watch::Sender::new(None),
             refusals: RefusalCounts::default(),
+            decisions: Default::default(),
             queued: AtomicU64::new(0),
             fsync_nanos: AtomicU64::new(0),
             batches: AtomicU64::new(0),

@@ -10,6 +10,7 @@ use crate::log::{IndexKey, LogError, LogReader};
 use crate::record::Hash;
 use crate::refusal::{Cause, Refusal};
 use crate::stamp::CommandId;
+use crate::state::State;
 use std::collections::HashMap;
 use std::sync::Arc;
 

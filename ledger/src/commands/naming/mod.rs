@@ -16,6 +16,7 @@ use crate::event::{AllocationEvent, Event, Finding, Move, MoveState, Owner};
 use crate::ids::ConsumerUuid;
 use crate::state::consumer::amount_in;
 use crate::state::{Allocation, Allocations, MoveEntry, State, link_of};
+use std::collections::HashMap;
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -60,8 +61,10 @@ pub(crate) struct Write<'a> {
     pub(crate) via: Via,
     /// All consumers of the write.
     pub(crate) all: &'a [PlainWrite],
-    /// Those that no rule has taken yet, by their place in `all`.
-    left: Vec<usize>,
+    /// Where each consumer is in `all`.
+    places: HashMap<ConsumerUuid, usize>,
+    /// By the place in `all`: whether no rule has taken it yet.
+    left: Vec<bool>,
     new_id: &'a mut dyn FnMut() -> Uuid,
 }
 
@@ -73,8 +76,9 @@ pub(crate) fn steps(
     writes: &[PlainWrite],
     new_id: &mut dyn FnMut() -> Uuid,
 ) -> Vec<Step> {
-    let left = (0..writes.len()).collect();
-    let mut write = Write { state, request_id, via, all: writes, left, new_id };
+    let places = writes.iter().map(|write| write.consumer).zip(0..).collect();
+    let left = vec![true; writes.len()];
+    let mut write = Write { state, request_id, via, all: writes, places, left, new_id };
     let mut steps = Vec::new();
     returned::take(&mut write, &mut steps);
     whole_holding_moved::take(&mut write, &mut steps);
@@ -84,25 +88,28 @@ pub(crate) fn steps(
     doubled_up::take(&mut write, &mut steps);
     other::take(&mut write, &mut steps);
     // The last rule takes all that are left.
-    assert!(write.left.is_empty(), "each consumer of a write is in one event");
+    assert!(!write.left.contains(&true), "each consumer of a write is in one event");
     steps
 }
 
 impl<'a> Write<'a> {
     fn left(&self) -> Vec<&'a PlainWrite> {
-        self.left.iter().map(|&at| &self.all[at]).collect()
+        let with_left = self.all.iter().zip(&self.left);
+        with_left.filter_map(|(write, &left)| left.then_some(write)).collect()
     }
 
     fn is_left(&self, consumer: ConsumerUuid) -> bool {
-        self.left.iter().any(|&at| self.all[at].consumer == consumer)
+        self.places.get(&consumer).is_some_and(|&at| self.left[at])
     }
 
     fn done(&mut self, consumer: ConsumerUuid) {
-        self.left.retain(|&at| self.all[at].consumer != consumer);
+        if let Some(&at) = self.places.get(&consumer) {
+            self.left[at] = false;
+        }
     }
 
     fn of(&self, consumer: ConsumerUuid) -> Option<&'a PlainWrite> {
-        self.all.iter().find(|write| write.consumer == consumer)
+        self.places.get(&consumer).map(|&at| &self.all[at])
     }
 
     /// What a consumer holds once the whole write is carried out.
@@ -149,7 +156,9 @@ impl<'a> Write<'a> {
 
     /// A move as it ends.
     fn ended(&self, this: &Move, state: MoveState) -> Move {
-        let plan: Vec<Planned> = self.all.iter().map(|write| self.plain(write)).collect();
+        let sides = [Some(this.instance), this.migration];
+        let written = sides.into_iter().flatten().filter_map(|side| self.of(side));
+        let plan: Vec<Planned> = written.map(|write| self.plain(write)).collect();
         let mut ended = refreshed(self.state, &plan, this, self.via);
         ended.state = state;
         ended.alternates.clear();

@@ -10,14 +10,26 @@ use crate::command::MoveKind;
 use crate::commands::plan::Planned;
 use crate::event::{Event, Finding, Move, MoveState};
 use crate::ids::MoveId;
+use crate::state::Allocations;
+use std::collections::{BTreeMap, VecDeque};
 
 pub(super) fn take(write: &mut Write<'_>, steps: &mut Vec<Step>) {
+    // Who gets what, so that each giver looks only at those that get what it has.
+    let mut receivers: BTreeMap<&Allocations, VecDeque<&PlainWrite>> = BTreeMap::new();
+    for receiver in write.left().into_iter().filter(|to| to.before != to.after) {
+        receivers.entry(&receiver.after).or_default().push_back(receiver);
+    }
     for giver in write.left() {
         if giver.before.is_empty() || giver.after == giver.before || !write.is_left(giver.consumer)
         {
             continue;
         }
-        let receiver = write.left().into_iter().find(|to| receives(giver, to));
+        let Some(candidates) = receivers.get_mut(&giver.before) else { continue };
+        while candidates.front().is_some_and(|first| !write.is_left(first.consumer)) {
+            candidates.pop_front();
+        }
+        let mut candidates = candidates.iter().filter(|to| write.is_left(to.consumer));
+        let receiver = candidates.find(|to| receives(giver, to)).copied();
         if let Some(receiver) = receiver {
             open(write, giver, receiver, steps);
         }
