@@ -28,3 +28,4 @@ pub mod repeats;
 pub mod schema;
 pub mod serve;
 pub mod server;
+mod unreadable;

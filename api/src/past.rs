@@ -15,6 +15,7 @@ use crate::app::App;
 use crate::http::failure::Failure;
 use crate::http::last_modified;
 use crate::http::operation::Operation;
+use crate::unreadable::unreadable;
 
 /// The header that asks for the past.
 const HEADER: &str = "ledger-at";
@@ -147,11 +148,6 @@ fn not_there(head: u64, what: &str) -> Failure {
     Failure::new(StatusCode::NOT_FOUND, format!("The ledger ends at event {head}; {what}."))
         .field("cause", "beyond_end")
         .field("head", head)
-}
-
-fn unreadable(error: &dyn std::error::Error) -> Failure {
-    tracing::error!(%error, "the past cannot be read");
-    Failure::internal("The log cannot be read.")
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use crate::app::App;
 use crate::http::failure::Failure;
 use crate::http::reply::Reply;
 use crate::http::request::Request;
+use crate::unreadable::unreadable;
 
 /// Sequences read from the index at a time.
 const CHUNK: usize = 10_000;
@@ -37,10 +38,8 @@ pub async fn show(app: &App, request: &Request) -> Result<Reply, Failure> {
                 body["state"] = "holds".into();
                 body
             }
-            None => gone(&*app.ledger.reader(), id, view.sequence()).map_err(|error| {
-                tracing::error!(%error, "the log cannot be read");
-                Failure::internal("The log cannot be read.")
-            })?,
+            None => gone(&*app.ledger.reader(), id, view.sequence())
+                .map_err(|error: ledger::log::LogError| unreadable(&error))?,
         };
         body["sequence"] = view.sequence().into();
         form.reply(&body)

@@ -15,6 +15,7 @@ use crate::app::App;
 use crate::http::failure::Failure;
 use crate::http::reply::Reply;
 use crate::http::request::Request;
+use crate::unreadable::unreadable;
 
 /// Consumers taken from the view at a time.
 const CHUNK: usize = 1_000;
@@ -37,10 +38,7 @@ pub async fn list(app: &App, request: &Request) -> Result<Reply, Failure> {
         // The state is not older than the view: what changed between them is added.
         let state = app.view_for(request);
         let recent = changed(&*app.ledger.reader(), listed.sequence(), state.sequence());
-        let recent = recent.map_err(|error| {
-            tracing::error!(%error, "the log cannot be read");
-            Failure::internal("The log cannot be read.")
-        })?;
+        let recent = recent.map_err(|error: ledger::log::LogError| unreadable(&error))?;
         let list = List { state: &state, listed: &listed, recent, filter: &filter };
         form.reply(&list.page(&page))
     };

@@ -15,6 +15,7 @@ use crate::http::failure::Failure;
 use crate::http::reply::Reply;
 use crate::http::request::Request;
 use crate::query::Query;
+use crate::unreadable::unreadable;
 
 /// Events of a page, unless the client says how many.
 const PAGE: usize = 100;
@@ -223,10 +224,8 @@ fn as_stored(app: &App, page: &Page) -> Result<Reply, Failure> {
 /// A page's records, where the ledger ends, and the sequence to go on after if there may be more.
 fn read(app: &App, page: &Page) -> Result<(Vec<Record>, u64, Option<u64>), Failure> {
     let sequence = app.view().sequence();
-    let (records, reached) = collect(&*app.ledger.reader(), page).map_err(|error| {
-        tracing::error!(%error, "the log cannot be read");
-        Failure::internal("The log cannot be read.")
-    })?;
+    let (records, reached) = collect(&*app.ledger.reader(), page)
+        .map_err(|error: ledger::log::LogError| unreadable(&error))?;
     // There is more to ask for if the end was not reached.
     Ok((records, sequence, reached.filter(|reached| *reached < sequence)))
 }

@@ -14,6 +14,7 @@ use crate::http::failure::Failure;
 use crate::http::reply::Reply;
 use crate::http::request::Request;
 use crate::query::Query;
+use crate::unreadable::unreadable;
 
 /// Moves of a page, unless the client says how many.
 const PAGE: usize = 1_000;
@@ -69,10 +70,7 @@ pub async fn show(app: &App, request: &Request) -> Result<Reply, Failure> {
 }
 
 fn from_log(app: &App, id: MoveId, until: u64) -> Result<Option<Story>, Failure> {
-    read_story(id, until, &*app.ledger.reader()).map_err(|error| {
-        tracing::error!(%error, "a move cannot be read from the log");
-        Failure::internal("The move cannot be read from the log.")
-    })
+    read_story(id, until, &*app.ledger.reader()).map_err(|error| unreadable(&error))
 }
 
 fn told(step: &Step) -> Value {

@@ -23,6 +23,7 @@ use crate::http::reply::Reply;
 use crate::http::request::Request;
 use crate::orphans::Orphan;
 use crate::query::Query;
+use crate::unreadable::unreadable;
 
 /// Which orphans are wanted.
 #[derive(Default)]
@@ -145,10 +146,7 @@ pub(super) fn last_event(
         let actor = private.and_then(|private| private.actor().ok());
         Ok(Some((record.header, actor)))
     };
-    read().map_err(|error: ledger::log::LogError| {
-        tracing::error!(%error, "the log cannot be read");
-        Failure::internal("The log cannot be read.")
-    })
+    read().map_err(|error: ledger::log::LogError| unreadable(&error))
 }
 
 impl Filter {

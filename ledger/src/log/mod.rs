@@ -75,6 +75,9 @@ pub enum LogError {
     /// The engine said so.
     #[error("{0}")]
     Engine(String),
+    /// A commit failed, and the log is being opened again: it can be read in a moment.
+    #[error("the log is being opened again")]
+    Reopening,
     /// A record that must be there is not.
     #[error("event {sequence} is missing although the log goes on to {head}")]
     Missing {

@@ -57,10 +57,7 @@ impl RocksReader {
     }
 
     fn db(&self) -> Result<Arc<DB>, LogError> {
-        self.db
-            .read()
-            .clone()
-            .ok_or_else(|| LogError::Engine("the log is being opened again".into()))
+        self.db.read().clone().ok_or(LogError::Reopening)
     }
 }
 
