@@ -12,6 +12,11 @@ use mimalloc::MiMalloc;
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
+/// Threads on which long reads are made, or which take over from one that makes one. Their turns are
+/// fewer (searches, reads, views of the past, streams, metrics), so that one is always free; without
+/// a bound a flood of short ones leaves hundreds of threads, each with memory of its own.
+const LONG_READERS: usize = 24;
+
 fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
@@ -25,6 +30,9 @@ fn main() -> ExitCode {
 fn run() -> Result<(), serve::Failed> {
     let config = Config::resolve(Cli::parse().into_serve())?;
     logging::start(config.log_format, &config.log)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .max_blocking_threads(LONG_READERS)
+        .enable_all()
+        .build()?;
     runtime.block_on(serve::serve(config))
 }

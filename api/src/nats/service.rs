@@ -5,7 +5,8 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_nats::{Client, Message, SubscribeError, Subscriber};
+use async_nats::{Client, Message, Subject, SubscribeError, Subscriber};
+use bytes::Bytes;
 use futures::stream::SelectAll;
 use futures::{FutureExt, StreamExt};
 use ledger::panics::Place;
@@ -269,10 +270,22 @@ fn take(parts: &Arc<Parts>, link: &Arc<Link>, message: Message) {
         return;
     }
     let caller = parts.inboxes.caller(message.reply.as_deref(), message.headers.as_ref());
-    for asked in parts.lane(link.endpoint).push(caller, message) {
+    for asked in parts.lane(link.endpoint).push(caller, copied(message)) {
         turn_away(parts, link, asked);
     }
     pump(parts, link);
+}
+
+/// A message in memory of its own. The library's shares the whole buffer that it was read in, which
+/// each request that waits would keep: many times the bytes that it is counted as.
+fn copied(message: Message) -> Message {
+    let own = |subject: &Subject| Subject::from(subject.to_string());
+    Message {
+        subject: own(&message.subject),
+        reply: message.reply.as_ref().map(own),
+        payload: Bytes::copy_from_slice(&message.payload),
+        ..message
+    }
 }
 
 fn turn_away(parts: &Parts, link: &Link, asked: Asked) {

@@ -159,7 +159,10 @@ mod tests {
         let all = limits::HOLDERS_COUNTED as u128 + 10;
         let mut world = World::new().host(1, &[("VCPU", 1_000_000)]);
         let claims: Vec<_> = (1..=all).map(|number| claim(number, &[on(1, 1)])).collect();
-        world.list(&claims).unwrap();
+        // In groups that each fit into the bytes that a group may have.
+        for group in claims.chunks(512) {
+            world.list(group).unwrap();
+        }
         let told = world.refused(claim(all + 1, &[on(1, 1_000_000)])).held_by.unwrap();
         assert!(told.more);
         assert_eq!(told.consumers, limits::HOLDERS_COUNTED as u64);

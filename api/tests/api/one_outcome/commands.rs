@@ -72,6 +72,14 @@ fn providers() -> Vec<Case> {
         case("delete_provider", "refused", 409, provider(306))
             .before(all(&[host(306), holds(306, 306, 1)]))
             .after(json!([release(306)])),
+        case("release_all", "accepted", 200, json!({"provider": cloud::host(318)}))
+            .before(all(&[host(318), holds(318, 318, 1)]))
+            .after(all(&[holds(318, 318, 2)])),
+        case("release_all", "unchanged", 200, json!({"provider": cloud::host(319)}))
+            .before(host(319))
+            .after(all(&[holds(319, 319, 2)])),
+        case("release_all", "not found", 404, json!({"provider": cloud::host(320)}))
+            .after(host(320)),
         case("change_inventories", "accepted", 200, json!({"provider": cloud::host(307), "change": "delete_all"}))
             .before(host(307))
             .after(json!([gone(307)])),
